@@ -1,0 +1,3 @@
+"""Hierarchical reinforcement learning guided by landmarks."""
+
+__version__ = "0.1.0"
