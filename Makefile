@@ -1,0 +1,85 @@
+# `make` alone lists the targets. Every target sets up what it needs: Python 3.11 or newer and make are enough.
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint format bench docs lock clean
+.DELETE_ON_ERROR:
+
+VENV  := .venv
+PY    := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+JOBS  ?= 2
+
+# `make PYTHON=/path/to/python3.12 install` chooses an interpreter; otherwise the first of these that is new enough.
+PYTHON ?=
+PYTHON_CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python)
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+install: $(STAMP) ## make .venv and install the locked packages and the project (nothing to do when up to date)
+
+demo: $(STAMP) ## set up, then run the main job
+	$(PY) examples/rollout.py
+
+test: $(STAMP) lint ## set up, then lint, then all tests
+	$(PY) -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+
+lint: $(STAMP) ## ruff (rules and format) and ty (types)
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m ty check --python $(VENV)
+
+format: $(STAMP) ## let ruff rewrite the files
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: $(STAMP) ## run every script of benchmarks/
+	@set -e; for script in $(wildcard benchmarks/*.py); do echo "$$script"; $(PY) $$script; done
+
+docs: $(STAMP) ## build the documentation into site/
+	$(PY) -m mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+# uv keeps the versions that are in the lock already; `make lock UPGRADE=1` takes the newest of all.
+# One version of each package for every Python (`fewest`): what is tested on 3.11 is what 3.13 gets.
+lock: | $(PY) ## write requirements.lock from pyproject.toml (UPGRADE=1: newest versions)
+	@test -x $(VENV)/bin/uv || $(PY) -m pip install --quiet uv
+	$(VENV)/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+		--fork-strategy fewest --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --quiet --output-file requirements.lock
+
+clean: ## remove .venv and everything that was built
+	rm -rf $(VENV) site dist build .pytest_cache .ruff_cache .hypothesis
+
+# pip takes its index, proxy and certificates from its own configuration (pip.conf, PIP_*, HTTPS_PROXY): nothing is
+# set here. The build backend is in the lock, so the project itself is installed without another download.
+$(STAMP): pyproject.toml requirements.lock src/higl/__init__.py | $(PY)
+	@$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "$(VENV) has a Python older than 3.11: remove it with 'make clean' and try again." >&2; exit 1; }
+	@echo "Installing the packages of requirements.lock into $(VENV); the first time this takes a minute or two."
+	@$(PY) -m pip install --quiet --require-hashes --requirement requirements.lock || { \
+		echo "" >&2; \
+		echo "The packages could not be installed; pip says why above. If it could not reach a package index:" >&2; \
+		echo "pip uses your own settings ('$(PY) -m pip config list', PIP_INDEX_URL, HTTPS_PROXY). Then try again." >&2; \
+		exit 1; }
+	@$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(PY):
+	@found=""; \
+	for candidate in $(PYTHON_CANDIDATES); do \
+		if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			found="$$candidate"; break; \
+		fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+		echo "Python 3.11 or newer is needed and was not found (tried: $(PYTHON_CANDIDATES))." >&2; \
+		echo "Install it, or name it: make PYTHON=/path/to/python3.12 install" >&2; \
+		exit 1; \
+	fi; \
+	if ! "$$found" -c 'import venv, ensurepip' 2>/dev/null; then \
+		echo "$$found has no venv or no ensurepip module, so .venv cannot be made." >&2; \
+		echo "On Debian and Ubuntu they are in the package python3-venv." >&2; \
+		exit 1; \
+	fi; \
+	"$$found" -m venv --clear $(VENV) || { rm -rf $(VENV); echo "$$found -m venv failed." >&2; exit 1; }
