@@ -36,9 +36,10 @@ format: $(STAMP) ## let ruff rewrite the files
 bench: $(STAMP) ## run every script of benchmarks/
 	@set -e; for script in $(wildcard benchmarks/*.py); do echo "$$script"; $(PY) $$script; done
 
+# The variable silences the notice that Material for MkDocs ends in May 2027 (its successor reads the same mkdocs.yml).
 docs: $(STAMP) ## build the documentation into site/
-	$(PY) -m mkdocs build --strict --quiet
-	@echo "open site/index.html"
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	@echo "Built: open site/index.html, or '$(PY) -m http.server --directory site' for the search too."
 
 # uv keeps the versions that are in the lock already; `make lock UPGRADE=1` takes the newest of all.
 # One version of each package for every Python (`fewest`): what is tested on 3.11 is what 3.13 gets.

@@ -1,0 +1,131 @@
+"""What is shipped agrees with itself: the lock, the metadata, the Makefile, the README, the citation."""
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+import higl
+
+ROOT = Path(__file__).resolve().parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LOCK = (ROOT / "requirements.lock").read_text()
+
+PIN = re.compile(r"([a-z0-9][a-z0-9.-]*)==(\S+)(?: ; [^:]+)? \\")
+HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}(?: \\)?")
+COMMENT = re.compile(r" *#[^/]*")  # no slash: neither an address nor a path
+
+
+def locked() -> dict[str, list[Version]]:
+    pins: dict[str, list[Version]] = {}
+    for name, version in re.findall(r"^([^\s#=]+)==(\S+)", LOCK, re.MULTILINE):
+        pins.setdefault(canonicalize_name(name), []).append(Version(version))
+    return pins
+
+
+def required() -> list[Requirement]:
+    project = PYPROJECT["project"]
+    groups = [project["dependencies"], PYPROJECT["build-system"]["requires"]]
+    groups += project["optional-dependencies"].values()
+    return [Requirement(text) for group in groups for text in group]
+
+
+def tracked() -> list[Path]:
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    paths = [ROOT / name for name in listing.stdout.split("\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+def test_lock_is_pins_hashes_and_comments_only():
+    for number, line in enumerate(LOCK.splitlines(), 1):
+        assert any(form.fullmatch(line) for form in (PIN, HASH, COMMENT)), f"line {number}: {line}"
+
+
+def test_every_pin_has_a_hash():
+    blocks = re.split(r"^(?=[a-z0-9])", LOCK, flags=re.MULTILINE)[1:]
+    assert len(blocks) > 50
+    for block in blocks:
+        assert "--hash=sha256:" in block, block.splitlines()[0]
+
+
+def test_lock_names_no_host():
+    for word in ("://", "index-url", "find-links", "trusted-host", "@ "):
+        assert word not in LOCK
+
+
+def test_lock_has_no_accelerator_packages():
+    assert not [name for name in locked() if re.search("nvidia|cuda|rocm|triton|^torch$", name)]
+
+
+@pytest.mark.parametrize("requirement", required(), ids=str)
+def test_dependency_is_locked(requirement):
+    versions = locked().get(canonicalize_name(requirement.name), [])
+    assert versions, f"{requirement.name} is not in requirements.lock: run `make lock`"
+    for version in versions:
+        assert version in requirement.specifier, f"{requirement} but the lock has {version}: run `make lock`"
+
+
+def test_one_version():
+    assert importlib.metadata.version("higl") == higl.__version__
+
+
+def test_python_versions():
+    assert PYPROJECT["project"]["requires-python"] == ">=3.11"
+
+
+def test_entry_points():
+    (environments,) = importlib.metadata.entry_points(group="gymnasium.envs", name="higl")
+    assert environments.value == "higl.envs:register_envs"
+    (command,) = importlib.metadata.entry_points(group="console_scripts", name="higl")
+    assert command.value == "higl.cli:main"
+
+
+def test_makefile_has_every_command_that_is_told():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        text = path.read_text()
+        told = re.findall(r"(?:^|`|&& )make ([a-z]+)", text, re.MULTILINE)
+        assert set(told) <= targets, path.name
+    assert {"demo", "test"} <= set(re.findall(r"make ([a-z]+)", (ROOT / "README.md").read_text()))
+
+
+def test_files_that_the_readme_shows_exist():
+    text = re.sub(r"<!--.*?-->", "", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert "://" in target or (ROOT / target).exists(), target
+
+
+def test_ci_runs_the_tests():
+    script = ROOT / ".ci" / "run"
+    assert script.stat().st_mode & 0o111
+    assert script.read_text().splitlines()[-1] == "make test"
+
+
+def test_citation():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["cff-version"] == "1.2.0"
+    assert {"title", "message", "authors"} <= citation.keys()
+    assert citation["version"] == higl.__version__
+    assert citation["license"] == PYPROJECT["project"]["license"]
+    paper = citation["preferred-citation"]
+    assert [author["family-names"] for author in paper["authors"]] == ["Kim", "Seo", "Shin"]
+    assert paper["year"] == 2021
+
+
+def test_no_machine_path_in_tracked_files():
+    pattern = re.compile(rb"(?<![\w.])/(root|home/\w+|Users/\w+)/|" + re.escape(bytes(ROOT)) + rb"\b")
+    for path in tracked():
+        found = pattern.search(path.read_bytes())
+        assert not found, f"{path.relative_to(ROOT)}: {found[0]}"
