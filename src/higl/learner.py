@@ -1,0 +1,350 @@
+"""The learner: what happens after each episode, stage by stage, each stage one compiled program.
+
+    1 novelty     score the episode's states -> queue
+    2 low         n updates
+    3 high        ceil(n / m) updates: sample -> relabel -> landmarks -> graph -> shortest path -> pseudo-landmark -> TD3
+    4 novelty     ceil(n / m) updates of the predictor
+    5 adjacency   every so many environment steps: cells -> pairs -> embedding
+
+Loop counts are traced, so episodes of any length share the compiled programs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from higl import adjacency as adj
+from higl import landmarks as lm
+from higl import td3
+from higl.config import Config
+from higl.health import adjacency_metrics, episode_metrics, value_metrics
+from higl.high import HighRow, Segment, high_batch, landmark_loss, pseudo_landmark, relabel
+from higl.low import LowRow, low_batch, low_distance, visible_entries
+from higl.nets import MLP, tree_finite
+from higl.novelty import NoveltyState, Queue, distil, goal_space_distance, init_novelty, novelty, update_queue
+from higl.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
+from higl.rollout import Episode, Policy, Spaces, high_rows, low_rows, subgoal_limit
+
+Metrics = dict[str, float]
+
+
+class LearnerState(NamedTuple):
+    """All that is learned or remembered on the device."""
+
+    low: td3.TD3State
+    high: td3.TD3State
+    novelty: NoveltyState
+    adjacency: adj.AdjacencyState
+    low_buffer: Buffer
+    high_buffer: Buffer
+
+
+class NotFiniteError(RuntimeError):
+    """Something learned became NaN or infinite."""
+
+
+def _loop(count: jax.Array, step: Callable[[Any, jax.Array], tuple[Any, td3.Info]], state: Any, key: jax.Array) -> Any:
+    """Run `count` updates with a key each; return the state, and each info averaged."""
+    _, shape = jax.eval_shape(step, state, key)
+
+    def body(index: jax.Array, carry: tuple[Any, td3.Info]) -> tuple[Any, td3.Info]:
+        state, total = carry
+        state, info = step(state, jax.random.fold_in(key, index))
+        return state, jax.tree.map(jnp.add, total, info)
+
+    zeros = jax.tree.map(lambda x: jnp.zeros((), jnp.float32), shape)
+    state, total = jax.lax.fori_loop(0, count, body, (state, zeros))
+    info = jax.tree.map(lambda x: x / jnp.maximum(count, 1), total)
+    return state, info | {"finite": tree_finite(state)}
+
+
+class Stages:
+    """The compiled programs of a configuration: pure functions of named pytrees."""
+
+    def __init__(self, config: Config, spaces: Spaces):
+        self.config, self.spaces = config, spaces
+        self.scheme = config.high.subgoals
+        self.limit = subgoal_limit(config, spaces)
+        self.visible = visible_entries(config.low, spaces.observation)
+        self.low = td3.TD3(config.low, spaces.observation + spaces.goal, (1.0,) * spaces.action, spaces.action_range)
+        scale = tuple(float(x) for x in self.limit)
+        self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale, (1.0,) * spaces.goal)
+        self.insert = jax.jit(insert, donate_argnums=0)
+        self.take_in = jax.jit(self._take_in)
+        self.train_low = jax.jit(self._train_low, donate_argnums=0)
+        self.train_high = jax.jit(self._train_high, donate_argnums=0)
+        self.train_novelty = jax.jit(self._train_novelty)
+        self.train_adjacency = jax.jit(partial(adj.train_batches, config.adjacency))
+
+    def init(self, key: jax.Array) -> LearnerState:
+        """Draw all networks; buffers and queue start empty."""
+        config, spaces = self.config, self.spaces
+        low_key, high_key, novelty_key, adjacency_key = jax.random.split(key, 4)
+        observation, goal, scalar = np.zeros(spaces.observation), np.zeros(spaces.goal), np.zeros(())
+        action, period = np.zeros(spaces.action), config.high.period
+        segment = Segment(
+            np.zeros((period, spaces.observation)),
+            np.zeros((period, spaces.goal)),
+            np.zeros((period, spaces.action)),
+            np.zeros(period),
+        )
+        low_row = LowRow(observation, goal, goal, action, scalar, observation, goal, scalar)
+        high_row = HighRow(
+            observation, goal, goal, goal, scalar, observation, goal, goal, scalar,
+            segment if config.high.relabel else None,
+        )
+        return LearnerState(
+            td3.init(self.low, low_key),
+            td3.init(self.high, high_key),
+            init_novelty(config.novelty, novelty_key, spaces.observation, spaces.goal, config.landmarks.novelty),
+            adj.init_adjacency(config.adjacency, adjacency_key, spaces.goal),
+            empty_buffer(low_row, config.low.buffer_size),
+            empty_buffer(high_row, config.high.buffer_size),
+        )
+
+    def distance(self, networks: td3.Networks) -> lm.Distance:
+        """Return the low level's estimate of how far a point is from a state."""
+        return partial(low_distance, self.low, networks, self.visible, self.scheme)
+
+    def _take_in(
+        self, state: NoveltyState, network: MLP, observation: jax.Array, achieved: jax.Array, count: jax.Array
+    ) -> Queue:
+        """Score a block of states and take the first `count` into the queue."""
+        config = self.config
+        score = novelty(state.predictor, state.target, observation)
+        filled = jnp.arange(observation.shape[0]) < count
+        distance = goal_space_distance
+        if config.novelty.discard == "adjacency":
+            distance = partial(adj.steps_between, config.adjacency, network)
+        return update_queue(
+            state.queue, Queue(observation, achieved, score, filled), config.novelty.similarity, distance
+        )
+
+    def _train_low(
+        self, state: td3.TD3State, buffer: Buffer, key: jax.Array, count: jax.Array
+    ) -> tuple[td3.TD3State, td3.Info]:
+        """Update the low level `count` times."""
+
+        def step(state: td3.TD3State, key: jax.Array) -> tuple[td3.TD3State, td3.Info]:
+            sample_key, update_key = jax.random.split(key)
+            rows = sample(buffer, sample_key, self.config.low.batch_size)
+            return td3.update(self.low, state, low_batch(self.config.low, self.visible, rows), update_key)
+
+        return _loop(count, step, state, key)
+
+    def sample_landmarks(self, buffer: Buffer, queue: Queue, key: jax.Array) -> lm.Landmarks:
+        """Return coverage landmarks from the low level's buffer, then novelty landmarks from the queue."""
+        config = self.config.landmarks
+        pool = sample_places(buffer, key, config.pool)
+        chosen, real = lm.farthest_points(buffer.rows.achieved[pool], config.coverage)
+        places = pool[chosen]
+        return lm.Landmarks(
+            jnp.concatenate([buffer.rows.observation[places], queue.observation]),
+            jnp.concatenate([buffer.rows.achieved[places], queue.achieved]),
+            jnp.concatenate([real, queue.filled]),
+        )
+
+    def plan(
+        self, low: td3.Networks, landmarks: lm.Landmarks, rows: HighRow, neighbours: int | None = None
+    ) -> lm.Selection:
+        """Select a landmark for each sampled state: graph and shortest path."""
+        config = self.config.landmarks
+        near = config.neighbours if neighbours is None else neighbours
+        weights = lm.weigh(
+            self.distance(low), landmarks, rows.observation, rows.achieved, rows.desired, near
+        )
+        return lm.select(landmarks, weights, rows.desired, config.cutoff, config.goal_within)
+
+    def _guide(
+        self, low: td3.Networks, low_buffer: Buffer, queue: Queue, rows: HighRow, key: jax.Array
+    ) -> tuple[jax.Array, td3.Info]:
+        """Return the pseudo-landmarks of sampled states, and what was selected."""
+        config = self.config.landmarks
+        landmarks = self.sample_landmarks(low_buffer, queue, key)
+        selection = self.plan(low, landmarks, rows)
+        coverage, total = config.coverage, config.coverage + config.novelty
+        info = {
+            "selected_coverage": jnp.mean(selection.index < coverage),
+            "selected_novelty": jnp.mean((selection.index >= coverage) & (selection.index < total)),
+            "selected_goal": jnp.mean(selection.index == total),
+            "no_path": jnp.mean(~selection.path_exists),
+            "landmarks": jnp.sum(landmarks.present).astype(jnp.float32),
+            "selected_distance": jnp.mean(goal_space_distance(selection.achieved, rows.achieved)),
+        }
+        return pseudo_landmark(config, rows.achieved, selection.achieved), info
+
+    def _train_high(
+        self,
+        state: td3.TD3State,
+        low: td3.Networks,
+        buffer: Buffer,
+        low_buffer: Buffer,
+        queue: Queue,
+        network: MLP,
+        key: jax.Array,
+        count: jax.Array,
+        planning: jax.Array,
+    ) -> tuple[td3.TD3State, td3.Info]:
+        """Update the high level `count` times; without `planning` the pseudo-landmark is the current state."""
+        config = self.config
+
+        def unguided(rows: HighRow, key: jax.Array) -> tuple[jax.Array, td3.Info]:
+            _, info = jax.eval_shape(partial(self._guide, low, low_buffer, queue), rows, key)
+            return rows.achieved, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
+
+        def step(state: td3.TD3State, key: jax.Array) -> tuple[td3.TD3State, td3.Info]:
+            sample_key, relabel_key, landmark_key, update_key = jax.random.split(key, 4)
+            rows = sample(buffer, sample_key, config.high.batch_size)
+            subgoal, action_loss, info = rows.subgoal, None, {}
+            if config.high.relabel:
+                subgoal = relabel(config.high, self.limit, low.actor, self.visible, rows, relabel_key)
+                info["relabelled"] = jnp.mean(jnp.any(subgoal != rows.subgoal, axis=-1))
+            if config.uses_adjacency:
+                pseudo = rows.achieved
+                if config.uses_landmarks:
+                    guide = partial(self._guide, low, low_buffer, queue)
+                    pseudo, guide_info = jax.lax.cond(planning, guide, unguided, rows, landmark_key)
+                    info |= guide_info
+                action_loss = landmark_loss(config.landmarks, self.scheme, network, rows.achieved, pseudo)
+            batch = high_batch(config.high, rows, subgoal)
+            state, update_info = td3.update(self.high, state, batch, update_key, action_loss)
+            return state, info | update_info
+
+        return _loop(count, step, state, key)
+
+    def _train_novelty(
+        self, state: NoveltyState, buffer: Buffer, key: jax.Array, count: jax.Array
+    ) -> tuple[NoveltyState, td3.Info]:
+        """Update the novelty predictor `count` times."""
+
+        def step(state: NoveltyState, key: jax.Array) -> tuple[NoveltyState, td3.Info]:
+            places = sample_places(buffer, key, self.config.novelty.batch_size)
+            state, loss = distil(self.config.novelty, state, buffer.rows.observation[places])
+            return state, {"loss": loss}
+
+        return _loop(count, step, state, key)
+
+
+class Learner:
+    """Holds the state of a run's learning and moves it on, episode by episode."""
+
+    def __init__(self, config: Config, spaces: Spaces):
+        self.config, self.spaces = config, spaces
+        self.stages = Stages(config, spaces)
+        self.key = jax.random.key(config.seed)
+        self.state = self.stages.init(jax.random.fold_in(self.key, 0))
+        self.matrix = adj.CellMatrix(config.adjacency.cell, config.adjacency.degree, spaces.goal)
+        self.steps = 0
+        self.episodes = 0
+        self.seconds: dict[str, float] = {}
+
+    @property
+    def policy(self) -> Policy:
+        """Return the present policy in NumPy."""
+        actors = (self.state.low.networks.actor, self.state.high.networks.actor)
+        return Policy(self.config, self.spaces, *jax.device_get(actors))
+
+    def learn(self, episode: Episode) -> Metrics:
+        """Take in an episode and train every part on what has been seen so far; return what was measured."""
+        self.seconds = {}
+        before = self.steps
+        self.steps += len(episode)
+        self.episodes += 1
+        networks = jax.device_get((self.state.low.networks, self.state.high.networks))
+        metrics = episode_metrics(self.config, episode)
+        metrics |= value_metrics(
+            self.config, self.stages.low, networks[0], self.stages.high, networks[1], episode
+        )
+        self.matrix.add_trajectory(episode.achieved)
+        metrics |= {"explored_cells": float(len(self.matrix)), "adjacent_share": self.matrix.adjacent_share}
+        self._remember(episode)
+        low_key, high_key, novelty_key = jax.random.split(jax.random.fold_in(self.key, self.episodes), 3)
+        count = jnp.asarray(len(episode))
+        segments = jnp.asarray(-(-len(episode) // self.config.high.period))
+        metrics |= self._train_low(low_key, count)
+        metrics |= self._train_high(high_key, segments)
+        if self.config.uses_landmarks and self.config.landmarks.novelty:
+            metrics |= self._train_novelty(novelty_key, segments)
+        every = self.config.adjacency.every
+        if self.config.uses_adjacency and before // every < self.steps // every:
+            metrics |= self.train_adjacency()
+        return metrics | {f"seconds/{stage}": taken for stage, taken in self.seconds.items()}
+
+    def _remember(self, episode: Episode) -> None:
+        """Insert the episode into both buffers and its states into the novelty queue."""
+        start = time.perf_counter()
+        state, stages, config = self.state, self.stages, self.config
+        low_buffer, high_buffer, queue = state.low_buffer, state.high_buffer, state.novelty.queue
+        for block, count in blocks(low_rows(config, episode), config.low.buffer_size):
+            low_buffer = stages.insert(low_buffer, block, count)
+        for block, count in blocks(high_rows(config, episode), config.high.buffer_size):
+            high_buffer = stages.insert(high_buffer, block, count)
+        if config.uses_landmarks and config.landmarks.novelty:
+            states = (episode.observation, episode.achieved)
+            for (observation, achieved), count in blocks(states, config.low.buffer_size):
+                novelty_state = state.novelty._replace(queue=queue)
+                queue = stages.take_in(novelty_state, state.adjacency.network, observation, achieved, count)
+        self.state = state._replace(
+            low_buffer=low_buffer, high_buffer=high_buffer, novelty=state.novelty._replace(queue=queue)
+        )
+        jax.block_until_ready(self.state.low_buffer.size)
+        self.seconds["remember"] = time.perf_counter() - start
+
+    def _train_low(self, key: jax.Array, count: jax.Array) -> Metrics:
+        start = time.perf_counter()
+        low, info = self.stages.train_low(self.state.low, self.state.low_buffer, key, count)
+        self.state = self.state._replace(low=low)
+        return self._finish("low", info, start)
+
+    def _train_high(self, key: jax.Array, count: jax.Array) -> Metrics:
+        start = time.perf_counter()
+        state = self.state
+        planning = jnp.asarray(self.steps >= self.config.landmarks.start)
+        high, info = self.stages.train_high(
+            state.high, state.low.networks, state.high_buffer, state.low_buffer, state.novelty.queue,
+            state.adjacency.network, key, count, planning,
+        )
+        self.state = self.state._replace(high=high)
+        return self._finish("high", info, start)
+
+    def _train_novelty(self, key: jax.Array, count: jax.Array) -> Metrics:
+        start = time.perf_counter()
+        state, info = self.stages.train_novelty(self.state.novelty, self.state.low_buffer, key, count)
+        self.state = self.state._replace(novelty=state)
+        return self._finish("novelty", info, start)
+
+    def train_adjacency(self) -> Metrics:
+        """Train the adjacency network on the cells seen so far (eq. 5)."""
+        start = time.perf_counter()
+        rng = np.random.default_rng([self.config.seed, self.episodes])
+        state, total, count = self.state.adjacency, jnp.zeros(()), 0
+        for _ in range(self.config.adjacency.epochs):
+            total, count = jnp.zeros(()), 0
+            for batches, number in adj.epoch_batches(self.config.adjacency, self.matrix, rng):
+                state, loss = self.stages.train_adjacency(state, batches, number)
+                total, count = total + loss, count + number
+        self.state = self.state._replace(adjacency=state)
+        info = {"loss": total / max(count, 1), "finite": tree_finite(state.network)}
+        network = jax.device_get(state.network)
+        return self._finish("adjacency", info, start) | adjacency_metrics(
+            self.config.adjacency, network, self.matrix, rng
+        )
+
+    def _finish(self, stage: str, info: td3.Info, start: float) -> Metrics:
+        """Wait for a stage, time it, and stop if anything in it is not finite."""
+        values = {name: float(value) for name, value in jax.device_get(info).items()}
+        self.seconds[stage] = time.perf_counter() - start
+        finite = values.pop("finite")
+        if not finite or not all(np.isfinite(value) for value in values.values()):
+            raise NotFiniteError(
+                f"NaN or infinity in the stage '{stage}' after {self.steps} steps (episode {self.episodes}): "
+                + ", ".join(f"{name}={value:.4g}" for name, value in values.items())
+            )
+        return {f"{stage}/{name}": value for name, value in values.items()}

@@ -1,0 +1,65 @@
+"""Multilayer perceptrons: one function for NumPy and JAX, and their initialisation."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+# A NumPy or a JAX array: the twin functions take either.
+Array = Any
+
+
+class Layer(NamedTuple):
+    """A fully connected layer: weight [in, out], bias [out]."""
+
+    weight: Array
+    bias: Array
+
+
+MLP = tuple[Layer, ...]
+
+_NORM_EPSILON = 1e-5
+
+
+def init_mlp(key: jax.Array, sizes: tuple[int, ...]) -> MLP:
+    """Draw the weights of a network with the given layer sizes, uniform within 1 / sqrt(fan-in)."""
+    layers = []
+    for fan_in, fan_out, layer_key in zip(
+        sizes[:-1], sizes[1:], jax.random.split(key, len(sizes) - 1), strict=True
+    ):
+        weight_key, bias_key = jax.random.split(layer_key)
+        bound = fan_in**-0.5
+        layers.append(
+            Layer(
+                jax.random.uniform(weight_key, (fan_in, fan_out), minval=-bound, maxval=bound),
+                jax.random.uniform(bias_key, (fan_out,), minval=-bound, maxval=bound),
+            )
+        )
+    return tuple(layers)
+
+
+def mlp(params: MLP, x: Array, *, layer_norm: bool = False) -> Array:
+    """Apply a network with ReLU between its layers: [..., in] -> [..., out]. NumPy in, NumPy out; JAX alike."""
+    xp = x.__array_namespace__()
+    for layer in params[:-1]:
+        x = x @ layer.weight + layer.bias
+        if layer_norm:
+            x = x - xp.mean(x, axis=-1, keepdims=True)
+            x = x / xp.sqrt(xp.mean(x * x, axis=-1, keepdims=True) + _NORM_EPSILON)
+        x = xp.maximum(x, 0.0)
+    last = params[-1]
+    return x @ last.weight + last.bias
+
+
+def safe_norm(x: jax.Array, axis: int = -1) -> jax.Array:
+    """Return the Euclidean norm, with gradient zero (not NaN) at zero."""
+    square = jnp.sum(x * x, axis=axis)
+    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
+
+
+def tree_finite(tree: Any) -> jax.Array:
+    """Return whether every floating-point number of a pytree is finite."""
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))

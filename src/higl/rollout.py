@@ -1,0 +1,200 @@
+"""Acting: the policy in NumPy, and episodes of an environment.
+
+An episode depends on its seed alone: the environment is reset with it, and exploration draws from it. So a run needs
+to remember no random state but the number of the episode, and continues exactly in any Gymnasium environment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+
+from higl.config import Config
+from higl.high import HighRow, Segment, high_input
+from higl.low import LowRow, Scheme, goal_transition, intrinsic_reward, low_input, visible_entries
+from higl.nets import MLP
+from higl.td3 import actor_action
+
+
+@dataclass(frozen=True)
+class Spaces:
+    """Sizes of a goal environment's spaces, and the range of its actions."""
+
+    observation: int
+    goal: int
+    action_low: tuple[float, ...]
+    action_high: tuple[float, ...]
+
+    @property
+    def action(self) -> int:
+        """Return the number of action dimensions."""
+        return len(self.action_low)
+
+    @property
+    def action_range(self) -> tuple[float, ...]:
+        """Return half the width of the action range in each dimension: what scaled actions of 1 stand for."""
+        return tuple((high - low) / 2 for low, high in zip(self.action_low, self.action_high, strict=True))
+
+    @classmethod
+    def of(cls, env: gymnasium.Env) -> Spaces:
+        """Read the sizes off an environment."""
+        observation: Any = env.observation_space
+        action: Any = env.action_space
+        return cls(
+            int(observation["observation"].shape[0]),
+            int(observation["achieved_goal"].shape[0]),
+            tuple(float(x) for x in action.low),
+            tuple(float(x) for x in action.high),
+        )
+
+
+def subgoal_limit(config: Config, spaces: Spaces) -> np.ndarray:
+    """Return the largest subgoal in each dimension of the goal space: [G]."""
+    return np.broadcast_to(np.asarray(config.high.subgoal_range, np.float32), (spaces.goal,)).copy()
+
+
+class Policy:
+    """Both levels' actors in NumPy: what is needed to act. Works on single observations and on batches."""
+
+    def __init__(self, config: Config, spaces: Spaces, low_actor: MLP, high_actor: MLP):
+        self.period = config.high.period
+        self.scheme: Scheme = config.high.subgoals
+        self.low_actor, self.high_actor = low_actor, high_actor
+        self.limit = subgoal_limit(config, spaces)
+        self.visible = visible_entries(config.low, spaces.observation)
+        self.action_low = np.asarray(spaces.action_low)
+        self.action_high = np.asarray(spaces.action_high)
+        self.low_sigma = config.low.exploration / np.asarray(spaces.action_range)
+        self.high_sigma = config.high.exploration
+
+    def propose(self, observation: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+        """Return a subgoal, with exploration if there is a generator to draw it from."""
+        subgoal = actor_action(self.high_actor, self.limit, high_input(observation, desired))
+        if rng is not None:
+            subgoal = subgoal + rng.normal(0.0, self.high_sigma, subgoal.shape)
+        return np.clip(subgoal, -self.limit, self.limit).astype(np.float32)
+
+    def act(self, observation: np.ndarray, subgoal: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+        """Return an action scaled to [-1, 1], with exploration if there is a generator to draw it from."""
+        action = actor_action(self.low_actor, np.float32(1.0), low_input(self.visible, observation, subgoal))
+        if rng is not None:
+            action = np.clip(action + rng.normal(0.0, self.low_sigma, action.shape), -1.0, 1.0)
+        return action.astype(np.float32)
+
+    def environment_action(self, action: np.ndarray) -> np.ndarray:
+        """Return a scaled action in the environment's units."""
+        return self.action_low + (action + 1.0) * 0.5 * (self.action_high - self.action_low)
+
+
+class Episode(NamedTuple):
+    """One episode of T steps. States have T + 1 rows; `subgoal` is the one pursued at each step.
+
+    `terminated` says that the task ended, `truncated` that time ran out.
+    """
+
+    observation: np.ndarray
+    achieved: np.ndarray
+    desired: np.ndarray
+    subgoal: np.ndarray
+    action: np.ndarray
+    reward: np.ndarray
+    success: np.ndarray
+    terminated: bool
+    truncated: bool
+
+    def __len__(self) -> int:
+        return len(self.reward)
+
+
+def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: bool) -> Episode:
+    """Run one episode. All that is random in it comes from the seed."""
+    rng = np.random.default_rng(seed) if explore else None
+    observation, _ = env.reset(seed=seed)
+    states = [_float32(observation)]
+    subgoals, actions, rewards, successes = [], [], [], []
+    terminated = truncated = False
+    while not (terminated or truncated):
+        current = states[-1]
+        if len(actions) % policy.period == 0:
+            subgoal = policy.propose(current[0], current[2], rng)
+        else:
+            subgoal = goal_transition(policy.scheme, subgoals[-1], states[-2][1], current[1])
+        action = policy.act(current[0], subgoal, rng)
+        observation, reward, terminated, truncated, info = env.step(policy.environment_action(action))
+        states.append(_float32(observation))
+        subgoals.append(subgoal)
+        actions.append(action)
+        rewards.append(reward)
+        successes.append(bool(info.get("is_success", False)))
+    columns = (np.stack(column) for column in zip(*states, strict=True))
+    return Episode(
+        *columns,
+        np.stack(subgoals),
+        np.stack(actions),
+        np.asarray(rewards, np.float32),
+        np.asarray(successes),
+        bool(terminated),
+        bool(truncated),
+    )
+
+
+def _float32(observation: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return observation, achieved and desired goal as single-precision vectors."""
+    return (
+        observation["observation"].astype(np.float32),
+        observation["achieved_goal"].astype(np.float32),
+        observation["desired_goal"].astype(np.float32),
+    )
+
+
+def _ends(config: Config, episode: Episode) -> bool:
+    """Return whether the episode's last state is an end that nothing bootstraps from."""
+    return episode.terminated or config.time_limit == "terminal"
+
+
+def low_rows(config: Config, episode: Episode) -> LowRow:
+    """Cut an episode into low-level transitions [T, ...], each with the subgoal's transition and eq. 2 or 3."""
+    achieved, next_achieved = episode.achieved[:-1], episode.achieved[1:]
+    scheme: Scheme = config.high.subgoals
+    end = np.zeros(len(episode), np.float32)
+    end[-1] = _ends(config, episode)
+    return LowRow(
+        observation=episode.observation[:-1],
+        achieved=achieved,
+        subgoal=episode.subgoal,
+        action=episode.action,
+        reward=intrinsic_reward(scheme, episode.subgoal, achieved, next_achieved),
+        next_observation=episode.observation[1:],
+        next_subgoal=goal_transition(scheme, episode.subgoal, achieved, next_achieved),
+        end=end,
+    )
+
+
+def high_rows(config: Config, episode: Episode) -> HighRow:
+    """Cut an episode into high-level transitions, one per segment of m steps; the last may be shorter (eq. 1)."""
+    period, length = config.high.period, len(episode)
+    starts = np.arange(0, length, period)
+    stops = np.minimum(starts + period, length)
+    end = np.zeros(len(starts), np.float32)
+    end[-1] = _ends(config, episode)
+    segment = None
+    if config.high.relabel:
+        steps = starts[:, None] + np.arange(period)
+        took_place = (steps < length).astype(np.float32)
+        steps = np.minimum(steps, length - 1)
+        segment = Segment(episode.observation[steps], episode.achieved[steps], episode.action[steps], took_place)
+    return HighRow(
+        observation=episode.observation[starts],
+        achieved=episode.achieved[starts],
+        desired=episode.desired[starts],
+        subgoal=episode.subgoal[starts],
+        reward=np.add.reduceat(episode.reward, starts),
+        next_observation=episode.observation[stops],
+        next_achieved=episode.achieved[stops],
+        next_desired=episode.desired[stops],
+        end=end,
+        segment=segment,
+    )
