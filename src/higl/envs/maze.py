@@ -1,0 +1,271 @@
+"""A body in a maze: Point Maze, the Ant Mazes, and mazes of one's own."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from higl.envs.base import GoalEnv, Info, Observation
+from higl.envs.bodies import MAZE_BODIES, maze_model
+from higl.envs.maps import Maze
+from higl.envs.tasks import FixedGoal, Goal, Task, UniformGoal, find_task
+
+TIME_SCALE = 0.001
+"""The observation's last number is the time step times this."""
+RESET_POSITION_NOISE = 0.1
+"""Every position starts off its initial value by U(-0.1, 0.1)."""
+RESET_VELOCITY_NOISE = 0.1
+"""Every velocity starts at N(0, 0.1)."""
+RADIUS_PER_CELL = 0.625
+"""Success radius of an own map unless given, in cells: the U-shape's 2.5 of 4 and 5 of 8."""
+DEFAULT_CELL = 4.0
+DEFAULT_MAX_STEPS = 500
+
+MapLike = str | Sequence[str] | Sequence[Sequence[str]]
+
+
+class MazeEnv(GoalEnv):
+    """A point or an ant in a maze of square cells.
+
+    Observation: the body's positions (point 3, ant 15), its velocities (3, 14), time step x 0.001. Goals are x, y.
+    Positions start with x, y; the ant's go on with z, a unit quaternion and eight joint angles.
+
+    A body whose centre stands inside a wall after a step is put back to the x, y it had before that step: contacts
+    alone let it tunnel.
+
+    Args:
+        task: short name or id of a task, whose numbers the other arguments override; None for a maze of one's own.
+        body: "ant" or "point".
+        map: rows of symbols, see `higl.envs.maps`.
+        cell: side of a cell in metres.
+        goal: x, y of the test goal, and of the training goal without `goal_range`; else the map's `G`.
+        goal_range: ((low x, low y), (high x, high y)) from which training goals are drawn uniformly.
+        radius: success is a distance of at most this; 0.625 cells unless given.
+        max_steps: step limit.
+        ends_on_success: whether success terminates the episode.
+        position_noise: standard deviation of noise on x and y after every step.
+        reward: "dense" or "sparse".
+        mode: "train" or "test".
+        render_mode: None, "rgb_array" or "human".
+        camera: "top" or "track".
+        width: of a rendered picture.
+        height: of a rendered picture.
+    """
+
+    def __init__(
+        self,
+        task: str | None = None,
+        *,
+        body: str | None = None,
+        map: MapLike | None = None,
+        cell: float | None = None,
+        goal: Sequence[float] | None = None,
+        goal_range: Sequence[Sequence[float]] | None = None,
+        radius: float | None = None,
+        max_steps: int | None = None,
+        ends_on_success: bool | None = None,
+        position_noise: float | None = None,
+        reward: str = "dense",
+        mode: str = "train",
+        render_mode: str | None = None,
+        camera: str = "top",
+        width: int = 480,
+        height: int = 480,
+    ) -> None:
+        base = _own_task() if task is None else find_task(task)
+        if base.map is None and map is None:
+            raise ValueError("a maze needs a map: pass map=(rows of '#', '.', 'S' and 'G')")
+        cell = base.cell if cell is None else cell
+        self.maze = Maze(base.map if map is None else map, cell)
+        body = base.body if body is None else body
+        if body not in MAZE_BODIES:
+            raise ValueError(f"unknown body {body!r}; choose from {', '.join(map_names(MAZE_BODIES))}")
+        overrides: dict[str, Any] = {"body": body, "map": self.maze.rows, "cell": float(cell)}
+        if radius is None and (map is not None or cell != base.cell or math.isnan(base.radius)):
+            radius = RADIUS_PER_CELL * cell
+        if radius is not None:
+            overrides["radius"] = _positive("radius", radius)
+        if max_steps is not None:
+            overrides["max_steps"] = int(_positive("max_steps", max_steps))
+        if ends_on_success is not None:
+            overrides["ends_on_success"] = bool(ends_on_success)
+        if position_noise is not None:
+            if not position_noise >= 0.0:
+                raise ValueError(f"position_noise must not be negative, not {position_noise!r}")
+            overrides["position_noise"] = float(position_noise)
+        if map is not None or goal is not None or goal_range is not None:
+            overrides |= _goals(self.maze, base, goal, goal_range, own_map=map is not None)
+        task_numbers = dataclasses.replace(base, **overrides)
+        if isinstance(task_numbers.test_goal, FixedGoal):
+            x, y = task_numbers.test_goal.at
+            self.maze.check_goal((x, y), task_numbers.radius)
+
+        self.body = MAZE_BODIES[body]
+        model = maze_model(body, self.maze.rows, self.maze.cell, task_numbers.radius)
+        super().__init__(
+            task_numbers,
+            model,
+            self.body.frame_skip,
+            self.body.action_low,
+            self.body.action_high,
+            model.nq + model.nv + 1,
+            2,
+            reward=reward,
+            mode=mode,
+            render_mode=render_mode,
+            camera=camera,
+            width=width,
+            height=height,
+        )
+        self._nq = model.nq
+        self._nq_nv = model.nq + model.nv
+        self._size = self._nq_nv + 1
+        self._ctrl = self.data.ctrl
+        self._drive = self.body.drive
+        self._sparse = reward == "sparse"
+        self._radius = task_numbers.radius
+        self._noise = task_numbers.position_noise
+        self._max_steps = task_numbers.max_steps
+        self._ends_on_success = task_numbers.ends_on_success
+        self._in_wall = self.maze.in_wall
+
+    def step(self, action: np.ndarray) -> tuple[Observation, float, bool, bool, Info]:
+        """Act for one time step (ant 0.1 s, point 0.02 s).
+
+        Args:
+            action: torques of the eight motors, or the point's (forward, turn); clipped to the action space.
+
+        Raises:
+            ValueError: the action holds NaN or has the wrong shape; nothing has moved then.
+        """
+        action = self._checked_action(action)
+        qpos = self._qpos
+        x_before, y_before = qpos[0], qpos[1]
+        if self._drive is None:
+            np.minimum(action, self._high, out=self._ctrl)
+            np.maximum(self._ctrl, self._low, out=self._ctrl)
+        else:
+            self._drive(qpos, np.maximum(np.minimum(action, self._high), self._low))
+        mujoco.mj_step(self.model, self.data, self.frame_skip)
+        if self._noise:
+            qpos[:2] += self.np_random.normal(0.0, self._noise, 2)
+        if self._in_wall(qpos[0], qpos[1]):
+            qpos[0], qpos[1] = x_before, y_before
+        self._steps += 1
+
+        observation = self.observe()
+        goal = observation["desired_goal"]
+        dx, dy = qpos[0] - goal[0], qpos[1] - goal[1]
+        distance = math.sqrt(dx * dx + dy * dy)
+        success = distance <= self._radius
+        reward = (0.0 if success else -1.0) if self._sparse else -distance
+        terminated = success and self._ends_on_success
+        if self.render_mode == "human":
+            self.render()
+        return observation, reward, terminated, self._steps >= self._max_steps, {"is_success": success}
+
+    def observe(self) -> Observation:
+        """Return the observation of the present state, in fresh arrays."""
+        observation = np.empty(self._size)
+        observation[: self._nq] = self._qpos
+        observation[self._nq : -1] = self._qvel
+        observation[-1] = self._steps * TIME_SCALE
+        return {
+            "observation": observation,
+            "achieved_goal": observation[:2].copy(),
+            "desired_goal": self.goal,
+        }
+
+    def _place(self, rng: np.random.Generator, start: np.ndarray | None) -> None:
+        qpos = self.model.qpos0 + rng.uniform(-RESET_POSITION_NOISE, RESET_POSITION_NOISE, self.model.nq)
+        qvel = rng.normal(0.0, RESET_VELOCITY_NOISE, self.model.nv)
+        cells = self.maze.starts
+        if len(cells) > 1:
+            qpos[:2] += self.maze.centre(cells[rng.integers(len(cells))])
+        if start is not None:
+            qpos[:2] = start
+        # MuJoCo uses quaternions at unit length whatever is stored; the observation shows what it uses.
+        mujoco.mj_normalizeQuat(self.model, qpos)
+        self._qpos[:] = qpos
+        self._qvel[:] = qvel
+
+    def _place_goal_marker(self, goal: np.ndarray) -> None:
+        self.data.mocap_pos[0, :2] = goal
+
+    def _checked_options(self, options: dict[str, Any]) -> np.ndarray | None:
+        start = options.pop("start", None)
+        if options:
+            raise ValueError(f"unknown reset option {next(iter(options))!r}; mazes take 'goal' and 'start'")
+        if start is None:
+            return None
+        start = self._checked_point("start", start, (2,))
+        if self.maze.in_wall(start[0], start[1]):
+            raise ValueError(f"the start ({start[0]:g}, {start[1]:g}) is inside a wall")
+        return start
+
+
+def map_names(choices: dict[str, Any]) -> list[str]:
+    """Names of a table's entries, quoted for messages."""
+    return [repr(name) for name in choices]
+
+
+def _own_task() -> Task:
+    """Return the numbers of `higl/AntMaze-v0` before its map and goal are known."""
+    nowhere = FixedGoal((math.nan, math.nan))
+    return Task(
+        name="ant-maze",
+        id="higl/AntMaze-v0",
+        body="ant",
+        cell=DEFAULT_CELL,
+        train_goal=nowhere,
+        test_goal=nowhere,
+        radius=math.nan,
+        max_steps=DEFAULT_MAX_STEPS,
+        description="a maze of one's own",
+    )
+
+
+def _goals(
+    maze: Maze,
+    base: Task,
+    goal: Sequence[float] | None,
+    goal_range: Sequence[Sequence[float]] | None,
+    *,
+    own_map: bool,
+) -> dict[str, Goal]:
+    """Training and test goals from the arguments `goal` and `goal_range`, or else from the map or the task."""
+    if goal is not None:
+        test_goal: Goal = FixedGoal(_pair("goal", goal))
+    elif maze.marked_goal is not None:
+        test_goal = FixedGoal(maze.marked_goal)
+    elif own_map:
+        raise ValueError("the map has no goal: mark a cell with 'G' or pass goal=(x, y)")
+    else:
+        test_goal = base.test_goal
+    train_goal = test_goal
+    if goal_range is not None:
+        if len(goal_range) != 2:
+            raise ValueError(f"goal_range must be ((low x, low y), (high x, high y)), not {goal_range!r}")
+        low, high = _pair("goal_range's low end", goal_range[0]), _pair("goal_range's high end", goal_range[1])
+        if low[0] > high[0] or low[1] > high[1]:
+            raise ValueError(f"goal_range's low end {low} lies beyond its high end {high}")
+        train_goal = UniformGoal(low, high)
+    return {"train_goal": train_goal, "test_goal": test_goal}
+
+
+def _pair(what: str, values: Sequence[float]) -> tuple[float, float]:
+    numbers = tuple(float(value) for value in values)
+    if len(numbers) != 2 or not all(math.isfinite(number) for number in numbers):
+        raise ValueError(f"{what} must be two finite numbers (x, y), not {values!r}")
+    return numbers[0], numbers[1]
+
+
+def _positive(what: str, value: float) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{what} must be a positive number, not {value!r}")
+    return float(value)

@@ -1,0 +1,214 @@
+"""The seven tasks of the paper as one table: body, map, goals, success radius, step limit.
+
+Numbers are those of the paper's appendix "Environment details".
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from higl.envs import maps
+
+BodyName = Literal["point", "ant", "reacher", "pusher"]
+
+
+@dataclass(frozen=True)
+class FixedGoal:
+    """The same goal in every episode."""
+
+    at: tuple[float, ...]
+
+    def sample(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the goal, [G]; draws nothing."""
+        return np.array(self.at, dtype=np.float64)
+
+    def __str__(self) -> str:
+        return f"({_numbers(self.at)})"
+
+
+@dataclass(frozen=True)
+class UniformGoal:
+    """A goal drawn uniformly from a box, walls included."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    def sample(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw a goal, [G]."""
+        return rng.uniform(self.low, self.high)
+
+    def __str__(self) -> str:
+        return " x ".join(f"U({low:g}, {high:g})" for low, high in zip(self.low, self.high, strict=True))
+
+
+@dataclass(frozen=True)
+class NormalGoal:
+    """A goal drawn from a normal distribution around a point, the same spread on each axis."""
+
+    mean: tuple[float, ...]
+    std: float
+
+    def sample(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw a goal, [G]."""
+        return rng.normal(self.mean, self.std)
+
+    def __str__(self) -> str:
+        return f"({_numbers(self.mean)}) + N(0, {self.std:g})"
+
+
+Goal = FixedGoal | UniformGoal | NormalGoal
+
+
+def _numbers(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{value:g}" for value in values)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task: everything that tells it from the others.
+
+    Attributes:
+        name: short name, for the command line.
+        id: Gymnasium id.
+        body: what moves.
+        train_goal: where goals come from with `mode="train"`.
+        test_goal: where goals come from with `mode="test"`.
+        radius: success is a distance (L2) to the goal of at most this.
+        max_steps: the episode is truncated after so many steps.
+        description: one line.
+        map: the maze, see `higl.envs.maps`; None for the arms.
+        cell: side of a maze cell in metres.
+        ends_on_success: whether success terminates the episode.
+        position_noise: standard deviation of the noise on x and y after every step.
+        action_penalty: this x the squared length of the action is taken off the reward.
+    """
+
+    name: str
+    id: str
+    body: BodyName
+    train_goal: Goal
+    test_goal: Goal
+    radius: float
+    max_steps: int
+    description: str
+    map: tuple[str, ...] | None = None
+    cell: float = math.nan
+    ends_on_success: bool = False
+    position_noise: float = 0.0
+    action_penalty: float = 0.0
+
+
+# Where the packaged pusher model puts its goal disc: x, y of the paper, z a hair above the table. The goal is met in
+# three dimensions by the puck's centre, which stands 0.048 higher.
+_PUSHER_TARGET = (0.45, -0.05, -0.323)
+
+TASKS = (
+    Task(
+        name="point-maze",
+        id="higl/PointMaze-v0",
+        body="point",
+        map=maps.U_SHAPE,
+        cell=4.0,
+        train_goal=UniformGoal((-2.0, -2.0), (10.0, 10.0)),
+        test_goal=FixedGoal((0.0, 8.0)),
+        radius=2.5,
+        max_steps=500,
+        description="a point mass from the bottom left to the top left of a ⊃-shaped maze",
+    ),
+    Task(
+        name="ant-maze-u",
+        id="higl/AntMazeU-v0",
+        body="ant",
+        map=maps.U_SHAPE,
+        cell=4.0,
+        train_goal=UniformGoal((-2.0, -2.0), (10.0, 10.0)),
+        test_goal=FixedGoal((0.0, 8.0)),
+        radius=2.5,
+        max_steps=500,
+        description="a four-legged ant in the same ⊃-shaped maze",
+    ),
+    Task(
+        name="ant-maze-u-stochastic",
+        id="higl/AntMazeUStochastic-v0",
+        body="ant",
+        map=maps.U_SHAPE,
+        cell=4.0,
+        train_goal=UniformGoal((-2.0, -2.0), (10.0, 10.0)),
+        test_goal=FixedGoal((0.0, 8.0)),
+        radius=2.5,
+        max_steps=500,
+        position_noise=0.05,
+        description="the same with noise on the ant's x and y after every step",
+    ),
+    Task(
+        name="ant-maze-u-large",
+        id="higl/AntMazeULarge-v0",
+        body="ant",
+        map=maps.U_SHAPE,
+        cell=8.0,
+        train_goal=UniformGoal((-4.0, -4.0), (20.0, 20.0)),
+        test_goal=FixedGoal((0.0, 16.0)),
+        radius=5.0,
+        max_steps=500,
+        description="the same maze at twice the size",
+    ),
+    Task(
+        name="ant-maze-w",
+        id="higl/AntMazeW-v0",
+        body="ant",
+        map=maps.W_SHAPE,
+        cell=2.0,
+        train_goal=FixedGoal((2.0, 9.0)),
+        test_goal=FixedGoal((2.0, 9.0)),
+        radius=1.0,
+        max_steps=500,
+        ends_on_success=True,
+        description="from a random cell of an ∃-shaped maze to the end of its middle corridor",
+    ),
+    Task(
+        name="reacher",
+        id="higl/Reacher-v0",
+        body="reacher",
+        train_goal=NormalGoal((0.0, 0.25, 0.0), 0.1),
+        test_goal=NormalGoal((0.0, 0.25, 0.0), 0.1),
+        radius=0.25,
+        max_steps=100,
+        action_penalty=0.0001,
+        description="a seven-joint arm brings its hand to a target",
+    ),
+    Task(
+        name="pusher",
+        id="higl/Pusher-v0",
+        body="pusher",
+        train_goal=FixedGoal(_PUSHER_TARGET + _PUSHER_TARGET),
+        test_goal=FixedGoal(_PUSHER_TARGET + _PUSHER_TARGET),
+        radius=0.25,
+        max_steps=100,
+        action_penalty=0.001,
+        description="a seven-joint arm pushes a puck to a target",
+    ),
+)
+
+
+def task_names() -> tuple[str, ...]:
+    """Short names of all tasks, in the table's order."""
+    return tuple(task.name for task in TASKS)
+
+
+def find_task(name: str) -> Task:
+    """Return the task with this short name or Gymnasium id.
+
+    Raises:
+        ValueError: no such task; the message suggests the nearest names.
+    """
+    by_name = {key: task for task in TASKS for key in (task.name, task.id)}
+    if name in by_name:
+        return by_name[name]
+    nearest = difflib.get_close_matches(str(name), by_name, n=2)
+    hint = f"did you mean {' or '.join(map(repr, nearest))}?" if nearest else f"choose from {', '.join(task_names())}"
+    raise ValueError(f"unknown task {name!r}; {hint}")
