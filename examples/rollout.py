@@ -3,9 +3,12 @@
 import gymnasium
 import numpy as np
 
+import higl.envs
+
 
 def main() -> None:
     """Roll out one episode of each of two tasks."""
+    gymnasium.register_envs(higl.envs)  # the import has made the ids known; this says that it is used
     for name in ("higl/PointMaze-v0", "higl/AntMazeU-v0"):
         env = gymnasium.make(name, reward="dense", mode="test")
         env.action_space.seed(0)

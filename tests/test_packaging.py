@@ -4,6 +4,7 @@ import importlib.metadata
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -105,6 +106,12 @@ def test_files_that_the_readme_shows_exist():
     text = re.sub(r"<!--.*?-->", "", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         assert "://" in target or (ROOT / target).exists(), target
+
+
+@pytest.mark.parametrize("text", re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL))
+def test_python_of_the_readme_runs(text):
+    program = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert program.returncode == 0, program.stderr
 
 
 def test_ci_runs_the_tests():
