@@ -34,6 +34,7 @@ format: $(STAMP) ## let ruff rewrite the files
 	$(PY) -m ruff format .
 
 bench: $(STAMP) ## run every script of benchmarks/
+	@$(if $(wildcard benchmarks/*.py),,echo "benchmarks/ has no script yet.")
 	@set -e; for script in $(wildcard benchmarks/*.py); do echo "$$script"; $(PY) $$script; done
 
 # The variable silences the notice that Material for MkDocs ends in May 2027 (its successor reads the same mkdocs.yml).
