@@ -18,6 +18,9 @@ from higl.low import LowRow, Scheme, goal_transition, intrinsic_reward, low_inpu
 from higl.nets import MLP
 from higl.td3 import actor_action
 
+# Makes the stream of exploration another one than the environment's.
+_EXPLORATION = 1
+
 
 @dataclass(frozen=True)
 class Spaces:
@@ -111,7 +114,9 @@ class Episode(NamedTuple):
 
 def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: bool) -> Episode:
     """Run one episode. All that is random in it comes from the seed."""
-    rng = np.random.default_rng(seed) if explore else None
+    # Gymnasium seeds the environment's generator like `default_rng(seed)`: one more number, or exploration would repeat
+    # the very draws that the start and the goal came from.
+    rng = np.random.default_rng([seed, _EXPLORATION]) if explore else None
     observation, _ = env.reset(seed=seed)
     states = [_float32(observation)]
     subgoals, actions, rewards, successes = [], [], [], []
