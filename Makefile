@@ -47,7 +47,7 @@ docs: $(STAMP) ## build the documentation into site/
 lock: | $(PY) ## write requirements.lock from pyproject.toml (UPGRADE=1: newest versions)
 	@test -x $(VENV)/bin/uv || $(PY) -m pip install --quiet uv
 	$(VENV)/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
-		--fork-strategy fewest --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--fork-strategy fewest --generate-hashes --system-certs --no-emit-index-url --no-emit-find-links \
 		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --quiet --output-file requirements.lock
 
 clean: ## remove .venv and everything that was built
