@@ -264,20 +264,20 @@ class Learner:
         )
         self.matrix.add_trajectory(episode.achieved)
         metrics |= {"explored_cells": float(len(self.matrix)), "adjacent_share": self.matrix.adjacent_share}
-        self._remember(episode)
+        self.remember(episode)
         low_key, high_key, novelty_key = jax.random.split(jax.random.fold_in(self.key, self.episodes), 3)
         count = jnp.asarray(len(episode))
         segments = jnp.asarray(-(-len(episode) // self.config.high.period))
-        metrics |= self._train_low(low_key, count)
-        metrics |= self._train_high(high_key, segments)
+        metrics |= self.train_low(low_key, count)
+        metrics |= self.train_high(high_key, segments)
         if self.config.uses_landmarks and self.config.landmarks.novelty:
-            metrics |= self._train_novelty(novelty_key, segments)
+            metrics |= self.train_novelty(novelty_key, segments)
         every = self.config.adjacency.every
         if self.config.uses_adjacency and before // every < self.steps // every:
             metrics |= self.train_adjacency()
         return metrics | {f"seconds/{stage}": taken for stage, taken in self.seconds.items()}
 
-    def _remember(self, episode: Episode) -> None:
+    def remember(self, episode: Episode) -> None:
         """Insert the episode into both buffers and its states into the novelty queue."""
         start = time.perf_counter()
         state, stages, config = self.state, self.stages, self.config
@@ -297,13 +297,15 @@ class Learner:
         jax.block_until_ready(self.state.low_buffer.size)
         self.seconds["remember"] = time.perf_counter() - start
 
-    def _train_low(self, key: jax.Array, count: jax.Array) -> Metrics:
+    def train_low(self, key: jax.Array, count: jax.Array) -> Metrics:
+        """Update the low level `count` times."""
         start = time.perf_counter()
         low, info = self.stages.train_low(self.state.low, self.state.low_buffer, key, count)
         self.state = self.state._replace(low=low)
         return self._finish("low", info, start)
 
-    def _train_high(self, key: jax.Array, count: jax.Array) -> Metrics:
+    def train_high(self, key: jax.Array, count: jax.Array) -> Metrics:
+        """Update the high level `count` times."""
         start = time.perf_counter()
         state = self.state
         planning = jnp.asarray(self.steps >= self.config.landmarks.start)
@@ -314,7 +316,8 @@ class Learner:
         self.state = self.state._replace(high=high)
         return self._finish("high", info, start)
 
-    def _train_novelty(self, key: jax.Array, count: jax.Array) -> Metrics:
+    def train_novelty(self, key: jax.Array, count: jax.Array) -> Metrics:
+        """Update the novelty predictor `count` times."""
         start = time.perf_counter()
         state, info = self.stages.train_novelty(self.state.novelty, self.state.low_buffer, key, count)
         self.state = self.state._replace(novelty=state)

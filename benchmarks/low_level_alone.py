@@ -1,0 +1,97 @@
+"""The low level alone: an ant in an open hall pursues random subgoals. Does it learn to walk, and how soon?
+
+    python benchmarks/low_level_alone.py --seed 0 --steps 150000 --out results/low-level-alone/seed-0.csv
+
+A subgoal is drawn uniformly from the disc of radius 3 around the ant every 10 steps. The measure is `progress`: how
+far a segment moves along its subgoal, averaged over the episodes of the last 10,000 steps, exploration included.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+
+import higl.envs  # noqa: F401  (registers the environments)
+from higl.health import episode_metrics
+from higl.learner import Learner
+from higl.presets import preset
+from higl.rollout import Policy, Spaces, collect_episode
+
+HALL = ("#########", *(["#.......#"] * 3), "#...S...#", *(["#.......#"] * 3), "#########")
+RADIUS = 3.0
+WINDOW = 10_000
+
+
+class RandomSubgoals(Policy):
+    """The policy with a high level that draws subgoals uniformly from a disc."""
+
+    def propose(self, observation: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+        """Return a random subgoal."""
+        assert rng is not None
+        angle, radius = rng.uniform(0, 2 * np.pi), RADIUS * np.sqrt(rng.uniform())
+        return np.asarray([radius * np.cos(angle), radius * np.sin(angle)], np.float32)
+
+
+@dataclass
+class Args:
+    """Train the low level alone."""
+
+    seed: int = 0
+    steps: int = 150_000
+    out: Path | None = None
+
+
+def average(rows: Sequence[dict[str, float]], name: str) -> float:
+    return float(np.mean([row[name] for row in rows]))
+
+
+def main(args: Args) -> None:
+    config = preset("ant-maze-u", "hiro")
+    config = replace(config, seed=args.seed)
+    env = gymnasium.make("higl/AntMaze-v0", map=HALL, cell=4.0, goal=(8.0, 8.0))
+    learner = Learner(config, Spaces.of(env))
+    rows: list[dict[str, float]] = []
+    table, start, due = [], time.time(), WINDOW
+    while learner.steps < args.steps:
+        actors = jax.device_get((learner.state.low.networks.actor, learner.state.high.networks.actor))
+        policy = RandomSubgoals(config, learner.spaces, *actors)
+        seed = int(np.random.SeedSequence([args.seed, learner.episodes]).generate_state(1)[0])
+        episode = collect_episode(env, policy, seed, explore=True)
+        learner.steps += len(episode)
+        learner.episodes += 1
+        learner.remember(episode)
+        key = jax.random.fold_in(learner.key, learner.episodes)
+        learner.train_low(key, jnp.asarray(len(episode)))
+        rows.append(episode_metrics(config, episode))
+        if learner.steps >= due:
+            due += WINDOW
+            recent = rows[-WINDOW // 500 :]
+            entry = {
+                "step": learner.steps,
+                "progress": average(recent, "low/progress"),
+                "progress_share": average(recent, "low/progress_share"),
+                "subgoal_distance": average(recent, "low/subgoal_distance"),
+                "saturated": average(recent, "low/saturated"),
+                "seconds": time.time() - start,
+            }
+            table.append({name: round(value, 4) for name, value in entry.items()})
+            print(table[-1], flush=True)
+            if args.out:
+                args.out.parent.mkdir(parents=True, exist_ok=True)
+                with args.out.open("w", newline="") as file:
+                    writer = csv.DictWriter(file, table[0])
+                    writer.writeheader()
+                    writer.writerows(table)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Args))
