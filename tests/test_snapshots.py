@@ -31,7 +31,7 @@ def make(task: str, **changes):
 def lived_in(task: str, **changes):
     learner, env = make(task, **changes)
     episode = collect_episode(env, learner.policy, 1, explore=True)
-    learner._remember(episode)
+    learner.remember(episode)
     learner.steps += len(episode)
     return learner, env, episode
 
@@ -86,7 +86,7 @@ def test_one_program_serves_all_snapshots_of_a_learner():
     learner, env, episode = lived_in("point-maze")
     take_snapshot(learner, env, None)
     for seed in range(2, 7):
-        learner._remember(collect_episode(env, learner.policy, seed, explore=True))
+        learner.remember(collect_episode(env, learner.policy, seed, explore=True))
         assert len(take_snapshot(learner, env, episode)["visited"]) <= VISITED
     assert _program(learner.stages)._cache_size() == 1
 

@@ -46,7 +46,7 @@ def take_snapshot(learner: Learner, env: gymnasium.Env, episode: Episode | None)
     places, count = _places(size, learner)
     key = jax.random.fold_in(jax.random.fold_in(learner.key, _OWN_KEY), learner.steps)
     found = jax.device_get(program(learner.state, key, places, *_first_state(learner, episode)))
-    snapshot = _empty(goal_size) | {"step": np.int32(learner.steps), "visited": found["visited"][:count]}
+    snapshot = _empty(goal_size) | {"step": np.asarray(learner.steps), "visited": found["visited"][:count]}
     snapshot |= _scene(env)
     if episode is not None:
         snapshot |= _of_episode(learner, episode)
@@ -55,7 +55,7 @@ def take_snapshot(learner: Learner, env: gymnasium.Env, episode: Episode | None)
         queue_size = learner.config.landmarks.coverage
         snapshot |= {"coverage": coverage, "novelty": novelty}
         snapshot["novelty_score"] = found["score"][found["present"][queue_size:]]
-        snapshot["planning"] = np.int32(learner.steps >= learner.config.landmarks.start)
+        snapshot["planning"] = np.asarray(learner.steps >= learner.config.landmarks.start)
         if episode is not None and size > 0:
             snapshot |= _graph(learner, found, snapshot)
     return {name: _plain(value) for name, value in snapshot.items()}
@@ -180,7 +180,7 @@ def _shortest_path(weights: np.ndarray, first: int) -> np.ndarray:
 def _scene(env: gymnasium.Env) -> Snapshot:
     """Return the walls and the success radius of an environment that has them."""
     inner: Any = env.unwrapped
-    scene = {"radius": np.float32(getattr(getattr(inner, "task", None), "radius", np.nan))}
+    scene = {"radius": np.asarray(getattr(getattr(inner, "task", None), "radius", np.nan))}
     maze = getattr(inner, "maze", None)
     if maze is not None:
         half = maze.cell / 2
