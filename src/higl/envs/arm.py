@@ -12,6 +12,8 @@ from higl.envs import bodies
 from higl.envs.base import GoalEnv, Info, Observation
 from higl.envs.tasks import find_task
 
+REACH = 1.1
+"""Metres, a little more than the arm's: what a picture from above shows to each side of the base."""
 PUSHER_VELOCITY_NOISE = 0.005
 """The Pusher's joints start with velocities U(-0.005, 0.005)."""
 PUCK_OFFSET = (0.15, -0.25)
@@ -53,6 +55,15 @@ class ArmEnv(GoalEnv):
         if self.render_mode == "human":
             self.render()
         return observation, reward, False, self._steps >= self.task.max_steps, info
+
+    def extent(self) -> tuple[float, float, float, float]:
+        """Return low x, low y, high x, high y of a square around the stretched arm."""
+        base_x, base_y, _ = self.model.body("r_shoulder_pan_link").pos
+        return base_x - REACH, base_y - REACH, base_x + REACH, base_y + REACH
+
+    def scene_height(self) -> float:
+        """Return the height of the shoulder post."""
+        return 0.3
 
     def _reset_info(self, observation: Observation) -> Info:
         return {**super()._reset_info(observation), "action_penalty": 0.0}

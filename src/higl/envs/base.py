@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import mujoco
@@ -25,7 +25,7 @@ Observation = dict[str, np.ndarray]
 Info = dict[str, Any]
 
 
-class GoalEnv(gymnasium.Env[Observation, np.ndarray]):
+class GoalEnv(gymnasium.Env[Any, np.ndarray]):
     """A goal-conditioned MuJoCo environment with a `Dict` observation and a step limit of its own.
 
     Args:
@@ -44,7 +44,7 @@ class GoalEnv(gymnasium.Env[Observation, np.ndarray]):
         height: of a rendered picture, in pixels.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["human", "rgb_array"], "render_fps": 10}  # ty: ignore
+    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array"], "render_fps": 10}  # noqa: RUF012, as Gymnasium
 
     def __init__(
         self,
@@ -83,6 +83,7 @@ class GoalEnv(gymnasium.Env[Observation, np.ndarray]):
             "render_fps": round(1.0 / (model.opt.timestep * frame_skip)),
         }
 
+        self._goal_shape = (goal_size,)
         self._low = np.array(action_low, dtype=np.float64)
         self._high = np.array(action_high, dtype=np.float64)
         self._action_shape = self._low.shape
@@ -118,7 +119,7 @@ class GoalEnv(gymnasium.Env[Observation, np.ndarray]):
         options = dict(options or {})
         goal = options.pop("goal", None)
         if goal is not None:
-            goal = self._checked_point("goal", goal, self.observation_space["desired_goal"].shape)
+            goal = self._checked_point("goal", goal, self._goal_shape)
         start = self._checked_options(options)
         super().reset(seed=seed)
         mujoco.mj_resetData(self.model, self.data)
@@ -221,7 +222,7 @@ class GoalEnv(gymnasium.Env[Observation, np.ndarray]):
         size = mujoco.mj_stateSize(self.model, _FULL_STATE)
         if physics.shape != (size,):
             raise ValueError(f"the state's physics has shape {physics.shape}, this environment's is ({size},)")
-        goal = self._checked_point("goal", state["goal"], self.observation_space["desired_goal"].shape)
+        goal = self._checked_point("goal", state["goal"], self._goal_shape)
         rng_state = json.loads(str(state["rng"]))
         generator = np.random.Generator(getattr(np.random, rng_state["bit_generator"])())
         generator.bit_generator.state = rng_state
@@ -247,6 +248,14 @@ class GoalEnv(gymnasium.Env[Observation, np.ndarray]):
 
     def observe(self) -> Observation:
         """Return the observation of the present state, in fresh arrays."""
+        raise NotImplementedError
+
+    def extent(self) -> tuple[float, float, float, float]:
+        """Return low x, low y, high x, high y of what the camera "top" shows."""
+        raise NotImplementedError
+
+    def scene_height(self) -> float:
+        """Return the z of the highest thing that must fit in a picture from above."""
         raise NotImplementedError
 
     def _place(self, rng: np.random.Generator, start: np.ndarray | None) -> None:
@@ -283,7 +292,7 @@ class GoalEnv(gymnasium.Env[Observation, np.ndarray]):
         return action
 
     @staticmethod
-    def _checked_point(what: str, value: Any, shape: tuple[int, ...] | None) -> np.ndarray:
+    def _checked_point(what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
         point = np.array(value, dtype=np.float64)
         if point.shape != shape:
             raise ValueError(f"the {what} has shape {point.shape}; this environment takes {shape}")

@@ -205,8 +205,16 @@ def _add_hand(wrist: mujoco.MjsBody) -> None:
     wrist.add_site(name="end_effector", pos=(REACHER_END_EFFECTOR, 0.0, 0.0), size=(0.01, 0.01, 0.01))
 
 
-WALL_RGBA = (0.4, 0.4, 0.45, 1.0)
-GOAL_RGBA = (0.9, 0.2, 0.2, 0.35)
+# --- Looks: below this line only the walls change how anything moves -------------------------------------------------
+WALL_RGBA = (0.36, 0.42, 0.5, 1.0)
+GOAL_RGBA = (0.85, 0.15, 0.15, 0.4)
+GOAL_BALL_RGBA = (0.85, 0.15, 0.15, 1.0)
+GOAL_BALL_PER_CELL = 0.08
+REACHER_GOAL_BALL = 0.035
+FLOOR_RGB = ((0.86, 0.87, 0.88), (0.78, 0.8, 0.82))
+ARM_RGBA = (0.75, 0.6, 0.42, 1.0)
+TABLE_RGBA = (0.82, 0.83, 0.85, 1.0)
+SKY_RGB = ((0.95, 0.96, 0.98), (0.7, 0.75, 0.82))
 
 
 def add_walls(spec: mujoco.MjSpec, maze: Maze) -> None:
@@ -229,10 +237,60 @@ def add_walls(spec: mujoco.MjSpec, maze: Maze) -> None:
         )
 
 
-def add_goal_marker(spec: mujoco.MjSpec, kind: mujoco.mjtGeom, size: tuple[float, float, float]) -> None:
-    """Add a body `goal_marker` that touches nothing and is put where the goal is."""
+def _add_goal_marker(spec: mujoco.MjSpec, radius: float, ball: float, ball_height: float) -> None:
+    """Add a body `goal_marker` that touches nothing and is put where the goal is.
+
+    A disc of the given radius on the floor (none for 0), and a ball above it that walls do not hide.
+    """
     marker = spec.worldbody.add_body(name="goal_marker", mocap=True)
-    marker.add_geom(type=kind, size=size, contype=0, conaffinity=0, rgba=GOAL_RGBA, mass=0.0)
+    untouchable = {"contype": 0, "conaffinity": 0, "mass": 0.0}
+    if radius > 0.0:
+        disc = mujoco.mjtGeom.mjGEOM_CYLINDER
+        marker.add_geom(type=disc, size=(radius, 0.01, 0.0), rgba=GOAL_RGBA, **untouchable)
+    marker.add_geom(
+        type=mujoco.mjtGeom.mjGEOM_SPHERE,
+        size=(ball, 0.0, 0.0),
+        pos=(0.0, 0.0, ball_height),
+        rgba=GOAL_BALL_RGBA,
+        **untouchable,
+    )
+
+
+def _light(spec: mujoco.MjSpec, height: float) -> None:
+    """Replace the model's lights by a soft one from above, and its background by a pale sky."""
+    for light in list(spec.lights):
+        spec.delete(light)
+    spec.worldbody.add_light(
+        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
+        pos=(0.0, 0.0, height),
+        dir=(0.2, 0.3, -1.0),
+        diffuse=(0.45, 0.45, 0.45),
+        specular=(0.0, 0.0, 0.0),
+    )
+    spec.visual.headlight.ambient[:] = 0.4
+    spec.visual.headlight.diffuse[:] = 0.3
+    spec.visual.headlight.specular[:] = 0.0
+    skies = [texture for texture in spec.textures if texture.type == mujoco.mjtTexture.mjTEXTURE_SKYBOX]
+    sky = skies[0] if skies else spec.add_texture(type=mujoco.mjtTexture.mjTEXTURE_SKYBOX, width=64, height=64)
+    sky.builtin = mujoco.mjtBuiltin.mjBUILTIN_GRADIENT
+    sky.rgb1, sky.rgb2 = SKY_RGB
+
+
+def _dress_maze(spec: mujoco.MjSpec) -> None:
+    _light(spec, 10.0)
+    checker = spec.texture("texplane")
+    checker.rgb1, checker.rgb2 = FLOOR_RGB
+    floor = spec.material("MatPlane")
+    floor.specular, floor.reflectance = 0.0, 0.0
+    spec.geom("floor").rgba = (1.0, 1.0, 1.0, 1.0)
+
+
+def _dress_arm(spec: mujoco.MjSpec) -> None:
+    _light(spec, 3.0)
+    unpainted = (0.5, 0.5, 0.5, 1.0)
+    for geom in spec.geoms:
+        if np.allclose(geom.rgba, unpainted):
+            geom.rgba = TABLE_RGBA if geom.name == "table" else ARM_RGBA
 
 
 @functools.lru_cache(maxsize=16)
@@ -244,15 +302,16 @@ def maze_model(body: str, rows: tuple[str, ...], cell: float, radius: float) -> 
     maze = Maze(rows, cell)
     spec = MAZE_BODIES[body].build()
     add_walls(spec, maze)
-    add_goal_marker(spec, mujoco.mjtGeom.mjGEOM_CYLINDER, (radius, 0.01, 0.0))
+    _add_goal_marker(spec, radius, ball=GOAL_BALL_PER_CELL * cell, ball_height=cell / 2)
+    _dress_maze(spec)
     return spec.compile()
 
 
 @functools.lru_cache(maxsize=2)
 def arm_model(body: str) -> mujoco.MjModel:
     """Compile an arm: "reacher" (with a ball as the goal's marker) or "pusher" (which has its goal disc)."""
-    if body == "pusher":
-        return pusher_spec().compile()
-    spec = reacher_spec()
-    add_goal_marker(spec, mujoco.mjtGeom.mjGEOM_SPHERE, (0.035, 0.0, 0.0))
+    spec = reacher_spec() if body == "reacher" else pusher_spec()
+    if body == "reacher":
+        _add_goal_marker(spec, 0.0, ball=REACHER_GOAL_BALL, ball_height=0.0)
+    _dress_arm(spec)
     return spec.compile()

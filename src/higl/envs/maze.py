@@ -78,13 +78,14 @@ class MazeEnv(GoalEnv):
         height: int = 480,
     ) -> None:
         base = _own_task() if task is None else find_task(task)
-        if base.map is None and map is None:
+        rows = base.map if map is None else map
+        if rows is None:
             raise ValueError("a maze needs a map: pass map=(rows of '#', '.', 'S' and 'G')")
         cell = base.cell if cell is None else cell
-        self.maze = Maze(base.map if map is None else map, cell)
+        self.maze = Maze(rows, cell)
         body = base.body if body is None else body
         if body not in MAZE_BODIES:
-            raise ValueError(f"unknown body {body!r}; choose from {', '.join(map_names(MAZE_BODIES))}")
+            raise ValueError(f"unknown body {body!r}; choose from {' or '.join(repr(name) for name in MAZE_BODIES)}")
         overrides: dict[str, Any] = {"body": body, "map": self.maze.rows, "cell": float(cell)}
         if radius is None and (map is not None or cell != base.cell or math.isnan(base.radius)):
             radius = RADIUS_PER_CELL * cell
@@ -181,6 +182,14 @@ class MazeEnv(GoalEnv):
             "desired_goal": self.goal,
         }
 
+    def extent(self) -> tuple[float, float, float, float]:
+        """Return low x, low y, high x, high y of the maze with its border."""
+        return self.maze.bounds()
+
+    def scene_height(self) -> float:
+        """Return the height of the walls."""
+        return self.maze.cell / 2
+
     def _place(self, rng: np.random.Generator, start: np.ndarray | None) -> None:
         qpos = self.model.qpos0 + rng.uniform(-RESET_POSITION_NOISE, RESET_POSITION_NOISE, self.model.nq)
         qvel = rng.normal(0.0, RESET_VELOCITY_NOISE, self.model.nv)
@@ -207,11 +216,6 @@ class MazeEnv(GoalEnv):
         if self.maze.in_wall(start[0], start[1]):
             raise ValueError(f"the start ({start[0]:g}, {start[1]:g}) is inside a wall")
         return start
-
-
-def map_names(choices: dict[str, Any]) -> list[str]:
-    """Names of a table's entries, quoted for messages."""
-    return [repr(name) for name in choices]
 
 
 def _own_task() -> Task:

@@ -1,0 +1,184 @@
+"""Pictures of an environment through MuJoCo's own renderer.
+
+Nothing here is imported until something is drawn, so a machine without a GL library can do everything else. MuJoCo
+picks its GL library from the variable `MUJOCO_GL`, and its import fails when that library is missing; so the variable
+is left alone unless it is unset, and is then set at the first picture, after looking which library is there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import mujoco
+import numpy as np
+
+from higl.envs.bodies import MAZE_BODIES
+
+if TYPE_CHECKING:
+    from higl.envs.base import GoalEnv
+
+INSTALL_HINT = (
+    "install one, on Debian or Ubuntu `apt-get install libegl1 libgl1` (or `libosmesa6`, and set MUJOCO_GL=osmesa)"
+)
+_LIBRARIES = {"egl": ("libEGL.so.1", "libEGL.so"), "osmesa": ("libOSMesa.so.8", "libOSMesa.so.6", "libOSMesa.so")}
+_MAX_GEOMS = 2000
+_FIELD_OF_VIEW = 45.0  # degrees, MuJoCo's default for free cameras
+
+
+class RenderError(RuntimeError):
+    """Nothing can be drawn here; the message says what to install."""
+
+
+def make_renderer(env: GoalEnv) -> OffscreenRenderer | WindowRenderer:
+    """Return what draws `env` as its `render_mode` asks.
+
+    Raises:
+        RenderError: no usable GL library, or no display for a window.
+    """
+    return WindowRenderer(env) if env.render_mode == "human" else OffscreenRenderer(env)
+
+
+class OffscreenRenderer:
+    """Draws an environment into arrays."""
+
+    def __init__(self, env: GoalEnv) -> None:
+        self._env = env
+        self._gl = _gl_context(env.width, env.height)
+        self._gl.make_current()
+        self._context = mujoco.MjrContext(env.model, mujoco.mjtFontScale.mjFONTSCALE_100)
+        mujoco.mjr_resizeOffscreen(env.width, env.height, self._context)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
+        self._scene = mujoco.MjvScene(env.model, _MAX_GEOMS)
+        # A software renderer draws several times faster without them.
+        self._scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = False
+        self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = False
+        self._option = mujoco.MjvOption()
+        self._rectangle = mujoco.MjrRect(0, 0, env.width, env.height)
+        self._camera = camera_of(env)
+
+    def draw(self) -> np.ndarray:
+        """Return a picture of the present state, uint8 [H, W, 3]."""
+        env = self._env
+        self._gl.make_current()
+        _bring_up_to_date(env)
+        mujoco.mjv_updateScene(
+            env.model, env.data, self._option, None, self._camera, mujoco.mjtCatBit.mjCAT_ALL, self._scene
+        )
+        mujoco.mjr_render(self._rectangle, self._scene, self._context)
+        picture = np.empty((env.height, env.width, 3), np.uint8)
+        mujoco.mjr_readPixels(picture, None, self._rectangle, self._context)
+        return np.ascontiguousarray(picture[::-1])
+
+    def close(self) -> None:
+        """Free the GL context."""
+        self._gl.make_current()
+        self._context.free()
+        self._gl.free()
+
+
+class WindowRenderer:
+    """Shows an environment in a window of its own."""
+
+    def __init__(self, env: GoalEnv) -> None:
+        if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+            raise RenderError(
+                "render_mode='human' needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; "
+                "render_mode='rgb_array' works without one"
+            )
+        try:
+            import mujoco.viewer as viewer
+
+            self._window = viewer.launch_passive(env.model, env.data, show_left_ui=False, show_right_ui=False)
+        except Exception as error:
+            raise RenderError(f"no window could be opened ({error}); {INSTALL_HINT}") from error
+        self._env = env
+        with self._window.lock():
+            _copy_camera(camera_of(env), self._window.cam)
+
+    def draw(self) -> None:
+        """Bring the window up to date."""
+        with self._window.lock():
+            _bring_up_to_date(self._env)
+        self._window.sync()
+
+    def close(self) -> None:
+        """Close the window."""
+        self._window.close()
+
+
+def camera_of(env: GoalEnv) -> mujoco.MjvCamera:
+    """Return the camera that `env.camera` names: "top" sees all from above, y up; "track" follows the body."""
+    camera = mujoco.MjvCamera()
+    is_maze = env.task.body in MAZE_BODIES
+    if env.camera == "top":
+        low_x, low_y, high_x, high_y = env.extent()
+        camera.type = mujoco.mjtCamera.mjCAMERA_FREE
+        camera.lookat[:] = ((low_x + high_x) / 2, (low_y + high_y) / 2, 0.0)
+        # The whole width and height must fit, seen at the height of what stands nearest to the camera.
+        half = max(high_y - low_y, (high_x - low_x) * env.height / env.width) / 2
+        camera.distance = half / np.tan(np.radians(_FIELD_OF_VIEW / 2)) + env.scene_height()
+        camera.azimuth, camera.elevation = 90.0, -90.0
+    elif is_maze:
+        camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING
+        camera.trackbodyid = env.model.body("torso").id
+        camera.distance, camera.azimuth, camera.elevation = 7.0, 90.0, -50.0
+    else:
+        camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING
+        camera.trackbodyid = env.model.body("r_shoulder_pan_link").id
+        camera.distance, camera.azimuth, camera.elevation = 2.6, 130.0, -30.0
+    return camera
+
+
+def _copy_camera(source: mujoco.MjvCamera, target: Any) -> None:
+    target.type, target.trackbodyid = source.type, source.trackbodyid
+    target.lookat[:] = source.lookat
+    target.distance, target.azimuth, target.elevation = source.distance, source.azimuth, source.elevation
+
+
+def _bring_up_to_date(env: GoalEnv) -> None:
+    """Compute cartesian positions from joint positions, which `mj_step` leaves one simulation step behind.
+
+    The next step computes them again from the same joint positions, so drawing changes no trajectory.
+    """
+    mujoco.mj_kinematics(env.model, env.data)
+    mujoco.mj_comPos(env.model, env.data)
+    mujoco.mj_camlight(env.model, env.data)
+
+
+def _gl_context(width: int, height: int) -> Any:
+    """Return a GL context of MuJoCo's for drawing without a window.
+
+    Raises:
+        RenderError: there is no GL library, or it refuses.
+    """
+    backend = os.environ.get("MUJOCO_GL", "").lower().strip()
+    if not backend and sys.platform == "linux":
+        backend = next((name for name, files in _LIBRARIES.items() if any(map(_loads, files))), "")
+        if not backend and not os.environ.get("DISPLAY"):
+            raise RenderError(f"cannot draw: no GL library (EGL or OSMesa) was found; {INSTALL_HINT}")
+    try:
+        if backend == "egl":
+            from mujoco.egl import GLContext
+        elif backend == "osmesa":
+            from mujoco.osmesa import GLContext
+        else:
+            from mujoco import GLContext
+        context = GLContext(width, height)
+    except Exception as error:  # missing drivers show as ImportError, AttributeError, GLError, RuntimeError, ...
+        raise RenderError(
+            f"cannot draw with the GL library {backend or 'of the display'} ({error}); {INSTALL_HINT}"
+        ) from error
+    if backend:
+        os.environ["MUJOCO_GL"] = backend  # MuJoCo's own code reads it when it loads GL functions
+    return context
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
