@@ -1,4 +1,4 @@
-"""The low level alone: an ant in an open hall pursues random subgoals. Does it learn to walk, and how soon?
+"""The low level alone: an ant in an open hall pursues random subgoals, and learns to walk.
 
     python benchmarks/low_level_alone.py --seed 0 --steps 150000 --out results/low-level-alone/seed-0.csv
 

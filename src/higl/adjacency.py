@@ -10,7 +10,7 @@ import numpy as np
 import optax
 
 from higl.config import AdjacencyConfig
-from higl.nets import MLP, init_mlp, mlp, safe_norm
+from higl.nets import MLP, descend, init_mlp, mlp, safe_norm
 
 # Batches in one compiled call of the training loop; the last call has a smaller (traced) count.
 CALL_BATCHES = 512
@@ -153,15 +153,12 @@ def train_batches(
         state, total = carry
         batch = jax.tree.map(lambda column: column[index], batches)
         loss, grads = jax.value_and_grad(lambda n: adjacency_loss(config, n, batch))(state.network)
-        steps, optimiser_state = optimiser.update(grads, state.optimiser, state.network)
-        return AdjacencyState(optax.apply_updates(state.network, steps), optimiser_state), total + loss
+        return AdjacencyState(*descend(optimiser, state.network, grads, state.optimiser)), total + loss
 
     return jax.lax.fori_loop(0, count, step, (state, jnp.zeros(())))
 
 
-def epoch_batches(
-    config: AdjacencyConfig, matrix: CellMatrix, rng: np.random.Generator
-) -> list[tuple[Pairs, int]]:
+def epoch_batches(config: AdjacencyConfig, matrix: CellMatrix, rng: np.random.Generator) -> list[tuple[Pairs, int]]:
     """Return one pass over the pairs in random order, as calls of `CALL_BATCHES` batches with their real count."""
     first, second, adjacent = matrix.pairs(config.all_pairs_up_to, rng)
     size = CALL_BATCHES * config.batch_size

@@ -6,16 +6,10 @@ rate at the same shapes, or beside another algorithm's.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -24,13 +18,12 @@ import numpy as np
 
 from higl import landmarks as lm
 from higl.adjacency import CALL_BATCHES, epoch_batches
-from higl.config import Algorithm, Config
+from higl.config import Config
 from higl.envs import make_env
 from higl.evaluate import evaluate
 from higl.high import relabel
 from higl.learner import Learner
 from higl.nets import MLP
-from higl.presets import preset
 from higl.replay import sample
 from higl.rollout import Spaces, collect_episode
 
@@ -114,11 +107,13 @@ class Bench:
         self.env = make_env(config, "train")
         self.learner = Learner(config, Spaces.of(self.env))
         self.stages = self.learner.stages
-        self.episode = None
-        for number in range(EPISODES_BEFORE):
-            self.episode = collect_episode(self.env, self.learner.policy, number, explore=True)
-            self.learner.matrix.add_trajectory(self.episode.achieved)
-            self.learner.remember(self.episode)
+        episodes = [
+            collect_episode(self.env, self.learner.policy, number, explore=True) for number in range(EPISODES_BEFORE)
+        ]
+        for episode in episodes:
+            self.learner.matrix.add_trajectory(episode.achieved)
+            self.learner.remember(episode)
+        self.episode = episodes[-1]
 
     def measure(self) -> list[Stage]:
         """Return the cost of every stage."""
@@ -177,8 +172,15 @@ class Bench:
 
         def run(planning: bool) -> Any:
             held[0], info = self.stages.train_high(
-                held[0], state.low.networks, state.high_buffer, state.low_buffer, state.novelty.queue,
-                state.adjacency.network, jax.random.key(0), jnp.asarray(count), jnp.asarray(planning),
+                held[0],
+                state.low.networks,
+                state.high_buffer,
+                state.low_buffer,
+                state.novelty.queue,
+                state.adjacency.network,
+                jax.random.key(0),
+                jnp.asarray(count),
+                jnp.asarray(planning),
             )
             return info
 
@@ -249,9 +251,7 @@ class Bench:
     def _novelty(self) -> Stage:
         """Time the novelty predictor's update."""
         count, state = 50, self.learner.state
-        run = partial(
-            self.stages.train_novelty, state.novelty, state.low_buffer, jax.random.key(0), jnp.asarray(count)
-        )
+        run = partial(self.stages.train_novelty, state.novelty, state.low_buffer, jax.random.key(0), jnp.asarray(count))
         flops = 4 * mlp_flops(state.novelty.predictor, self.config.novelty.batch_size)
         return Stage("novelty update", best_time(run) / count, 1 / self.config.high.period, flops)
 

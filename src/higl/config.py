@@ -141,7 +141,7 @@ class LandmarksConfig:
     neighbours: int = 6
     """Nearest landmarks, in the goal space, to which edges are weighed (0: all)."""
     pseudo: Literal["fixed", "automatic", "raw"] = "fixed"
-    """Pseudo-landmark at the distance `shift`, at the average distance of selected landmarks, or the landmark itself."""
+    """Pseudo-landmark at `shift`, at the average distance of the selected landmarks, or the landmark itself."""
     shift: float = 2.0
     """Distance of the pseudo-landmark from the current state, delta_pseudo."""
     start: int = 60_000

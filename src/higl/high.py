@@ -54,7 +54,7 @@ def high_batch(config: HighConfig, rows: HighRow, subgoal: jax.Array) -> Batch:
 
 
 def relabel(
-    config: HighConfig, limit: jax.Array, low_actor: MLP, visible: jax.Array, rows: HighRow, key: jax.Array
+    config: HighConfig, limit: Array, low_actor: MLP, visible: Array, rows: HighRow, key: jax.Array
 ) -> jax.Array:
     """Return the subgoals under which the low level is likeliest to have taken the stored actions: [B, G].
 
@@ -72,9 +72,7 @@ def relabel(
         """Sum the squared differences between stored actions and the low level's under a candidate: [B]."""
         segment = rows.segment
         assert segment is not None
-        subgoals = goal_transition(
-            scheme, candidate[:, None], rows.achieved[:, None], segment.achieved
-        )
+        subgoals = goal_transition(scheme, candidate[:, None], rows.achieved[:, None], segment.achieved)
         actions = actor_action(low_actor, 1.0, low_input(visible, segment.observation, subgoals))
         return jnp.sum(jnp.square(actions - segment.action).sum(-1) * segment.took_place, axis=-1)
 
@@ -82,9 +80,7 @@ def relabel(
     return jnp.take_along_axis(candidates, best[None, :, None], axis=0)[0]
 
 
-def pseudo_landmark(
-    config: LandmarksConfig, achieved: jax.Array, selected: jax.Array
-) -> jax.Array:
+def pseudo_landmark(config: LandmarksConfig, achieved: jax.Array, selected: jax.Array) -> jax.Array:
     """Return the pseudo-landmarks (eq. 7): from each current state towards its selected landmark, [B, G].
 
     With `raw` the landmark itself; with `automatic` the shift is the batch's average distance to the selected

@@ -31,7 +31,7 @@ class Landmarks(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Edge weights: state_landmark [B, M], landmark_landmark [M, M] (from, to), landmark_goal [M, B], state_goal [B]."""
+    """Edge weights: [B, M] and [M, M] and [M, B] (from, to); [B] for each state's direct edge to its goal."""
 
     state_landmark: jax.Array
     landmark_landmark: jax.Array
@@ -161,9 +161,7 @@ def shortest_distances(weights: jax.Array) -> jax.Array:
     return jax.lax.fori_loop(0, total, through, start)
 
 
-def select(
-    landmarks: Landmarks, weights: Weights, desired: jax.Array, cutoff: float, goal_within: float
-) -> Selection:
+def select(landmarks: Landmarks, weights: Weights, desired: jax.Array, cutoff: float, goal_within: float) -> Selection:
     """Return the first landmark on the shortest path from each state to its own goal [B, G].
 
     The goal itself is selected when it is within `goal_within`, when the direct edge is the shortest path, and

@@ -2,7 +2,7 @@
 
     1 novelty     score the episode's states -> queue
     2 low         n updates
-    3 high        ceil(n / m) updates: sample -> relabel -> landmarks -> graph -> shortest path -> pseudo-landmark -> TD3
+    3 high        ceil(n / m) updates: sample, relabel, landmarks, graph, shortest path, pseudo-landmark, TD3
     4 novelty     ceil(n / m) updates of the predictor
     5 adjacency   every so many environment steps: cells -> pairs -> embedding
 
@@ -97,7 +97,15 @@ class Stages:
         )
         low_row = LowRow(observation, goal, goal, action, scalar, observation, goal, scalar)
         high_row = HighRow(
-            observation, goal, goal, goal, scalar, observation, goal, goal, scalar,
+            observation,
+            goal,
+            goal,
+            goal,
+            scalar,
+            observation,
+            goal,
+            goal,
+            scalar,
             segment if config.high.relabel else None,
         )
         return LearnerState(
@@ -157,9 +165,7 @@ class Stages:
         """Select a landmark for each sampled state: graph and shortest path."""
         config = self.config.landmarks
         near = config.neighbours if neighbours is None else neighbours
-        weights = lm.weigh(
-            self.distance(low), landmarks, rows.observation, rows.achieved, rows.desired, near
-        )
+        weights = lm.weigh(self.distance(low), landmarks, rows.observation, rows.achieved, rows.desired, near)
         return lm.select(landmarks, weights, rows.desired, config.cutoff, config.goal_within)
 
     def _guide(
@@ -259,9 +265,7 @@ class Learner:
         self.episodes += 1
         networks = jax.device_get((self.state.low.networks, self.state.high.networks))
         metrics = episode_metrics(self.config, episode)
-        metrics |= value_metrics(
-            self.config, self.stages.low, networks[0], self.stages.high, networks[1], episode
-        )
+        metrics |= value_metrics(self.config, self.stages.low, networks[0], self.stages.high, networks[1], episode)
         self.matrix.add_trajectory(episode.achieved)
         metrics |= {"explored_cells": float(len(self.matrix)), "adjacent_share": self.matrix.adjacent_share}
         self.remember(episode)
@@ -310,8 +314,15 @@ class Learner:
         state = self.state
         planning = jnp.asarray(self.steps >= self.config.landmarks.start)
         high, info = self.stages.train_high(
-            state.high, state.low.networks, state.high_buffer, state.low_buffer, state.novelty.queue,
-            state.adjacency.network, key, count, planning,
+            state.high,
+            state.low.networks,
+            state.high_buffer,
+            state.low_buffer,
+            state.novelty.queue,
+            state.adjacency.network,
+            key,
+            count,
+            planning,
         )
         self.state = self.state._replace(high=high)
         return self._finish("high", info, start)

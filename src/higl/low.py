@@ -70,7 +70,7 @@ def low_input(visible: Array, observation: Array, subgoal: Array) -> Array:
     return xp.concatenate([observation * visible, subgoal], axis=-1)
 
 
-def low_batch(config: LowConfig, visible: jax.Array, rows: LowRow) -> Batch:
+def low_batch(config: LowConfig, visible: Array, rows: LowRow) -> Batch:
     """Return sampled low-level transitions as TD3 takes them."""
     return Batch(
         low_input(visible, rows.observation, rows.subgoal),
@@ -82,8 +82,13 @@ def low_batch(config: LowConfig, visible: jax.Array, rows: LowRow) -> Batch:
 
 
 def low_distance(
-    td3: TD3, networks: Networks, visible: jax.Array, scheme: Scheme,
-    observation: jax.Array, achieved: jax.Array, target: jax.Array,
+    td3: TD3,
+    networks: Networks,
+    visible: Array,
+    scheme: Scheme,
+    observation: jax.Array,
+    achieved: jax.Array,
+    target: jax.Array,
 ) -> jax.Array:
     """Return how far a goal-space point is from a state by the low level's value: max(0, -V), [...]."""
     subgoal = subgoal_towards(scheme, target, achieved)

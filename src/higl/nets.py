@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
+import optax
 
 # A NumPy or a JAX array: the twin functions take either.
 Array = Any
@@ -19,6 +20,7 @@ class Layer(NamedTuple):
 
 
 MLP = tuple[Layer, ...]
+Params = TypeVar("Params")
 
 _NORM_EPSILON = 1e-5
 
@@ -26,9 +28,7 @@ _NORM_EPSILON = 1e-5
 def init_mlp(key: jax.Array, sizes: tuple[int, ...]) -> MLP:
     """Draw the weights of a network with the given layer sizes, uniform within 1 / sqrt(fan-in)."""
     layers = []
-    for fan_in, fan_out, layer_key in zip(
-        sizes[:-1], sizes[1:], jax.random.split(key, len(sizes) - 1), strict=True
-    ):
+    for fan_in, fan_out, layer_key in zip(sizes[:-1], sizes[1:], jax.random.split(key, len(sizes) - 1), strict=True):
         weight_key, bias_key = jax.random.split(layer_key)
         bound = fan_in**-0.5
         layers.append(
@@ -51,6 +51,12 @@ def mlp(params: MLP, x: Array, *, layer_norm: bool = False) -> Array:
         x = xp.maximum(x, 0.0)
     last = params[-1]
     return x @ last.weight + last.bias
+
+
+def descend(optimiser: optax.GradientTransformation, params: Params, grads: Params, state: Any) -> tuple[Params, Any]:
+    """Return parameters after one step of an optimiser, and the optimiser's new state."""
+    steps, state = optimiser.update(cast(Any, grads), state, cast(Any, params))
+    return cast(Params, optax.apply_updates(cast(Any, params), steps)), state
 
 
 def safe_norm(x: jax.Array, axis: int = -1) -> jax.Array:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import optax
 
 from higl.config import NoveltyConfig
-from higl.nets import MLP, init_mlp, mlp, safe_norm
+from higl.nets import MLP, descend, init_mlp, mlp, safe_norm
 
 
 class Queue(NamedTuple):
@@ -44,9 +44,7 @@ def init_novelty(
         jnp.zeros((slots,)),
         jnp.zeros((slots,), bool),
     )
-    return NoveltyState(
-        predictor, init_mlp(target_key, sizes), optax.adam(config.learning_rate).init(predictor), queue
-    )
+    return NoveltyState(predictor, init_mlp(target_key, sizes), optax.adam(config.learning_rate).init(predictor), queue)
 
 
 def novelty(predictor: MLP, target: MLP, observation: jax.Array) -> jax.Array:
@@ -62,8 +60,9 @@ def distil(config: NoveltyConfig, state: NoveltyState, observation: jax.Array) -
         return jnp.mean(jnp.square(mlp(predictor, observation) - wanted))
 
     value, grads = jax.value_and_grad(loss)(state.predictor)
-    steps, optimiser = optax.adam(config.learning_rate).update(grads, state.optimiser, state.predictor)
-    return state._replace(predictor=optax.apply_updates(state.predictor, steps), optimiser=optimiser), value
+    optimiser = optax.adam(config.learning_rate)
+    predictor, optimiser_state = descend(optimiser, state.predictor, grads, state.optimiser)
+    return state._replace(predictor=predictor, optimiser=optimiser_state), value
 
 
 def update_queue(
@@ -79,9 +78,7 @@ def update_queue(
     """
     close = distance(queue.achieved[:, None], new.achieved) < similarity
     kept = queue.filled & ~jnp.any(close & new.filled, axis=1)
-    everything = jax.tree.map(
-        lambda old, fresh: jnp.concatenate([old, fresh]), queue._replace(filled=kept), new
-    )
+    everything = jax.tree.map(lambda old, fresh: jnp.concatenate([old, fresh]), queue._replace(filled=kept), new)
     order = jnp.where(everything.filled, everything.score, -jnp.inf)
     _, places = jax.lax.top_k(order, queue.score.shape[0])
     return jax.tree.map(lambda column: column[places], everything)

@@ -56,9 +56,7 @@ def _arm(*, subgoal_range: float, cell: float) -> Config:
         ),
         adjacency=AdjacencyConfig(degree=5, delta=0.02, cell=cell),
         novelty=NoveltyConfig(similarity=0.02),
-        landmarks=LandmarksConfig(
-            coverage=20, novelty=20, cutoff=15.0, goal_within=5.0, shift=1.0, neighbours=0
-        ),
+        landmarks=LandmarksConfig(coverage=20, novelty=20, cutoff=15.0, goal_within=5.0, shift=1.0, neighbours=0),
     )
 
 

@@ -7,7 +7,7 @@ to remember no random state but the number of the episode, and continues exactly
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -92,7 +92,8 @@ class Policy:
         return self.action_low + (action + 1.0) * 0.5 * (self.action_high - self.action_low)
 
 
-class Episode(NamedTuple):
+@dataclass(frozen=True)
+class Episode:
     """One episode of T steps. States have T + 1 rows; `subgoal` is the one pursued at each step.
 
     `terminated` says that the task ended, `truncated` that time ran out.

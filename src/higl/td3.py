@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import optax
 
 from higl.config import LevelConfig
-from higl.nets import MLP, Array, init_mlp, mlp
+from higl.nets import MLP, Array, descend, init_mlp, mlp
 
 Info = dict[str, jax.Array]
 
@@ -147,23 +147,25 @@ def actor_loss(
     return loss, info
 
 
+def _towards(networks: Networks, targets: Networks, share: float) -> Networks:
+    """Return target networks that took over a share of the new weights."""
+    return jax.tree.map(lambda new, old: share * new + (1.0 - share) * old, networks, targets)
+
+
 def update(
     td3: TD3, state: TD3State, batch: Batch, key: jax.Array, action_loss: ActionLoss | None = None
 ) -> tuple[TD3State, Info]:
     """Update the critics, and every `policy_period` updates the actor and the targets."""
     target = td_target(td3, state.targets, batch, key)
     grads, info = jax.grad(lambda c: critic_loss(td3, c, batch, target), has_aux=True)(state.networks.critics)
-    steps, critic_optimiser = td3.critic_optimiser.update(grads, state.critic_optimiser, state.networks.critics)
-    critics = optax.apply_updates(state.networks.critics, steps)
+    critics, critic_optimiser = descend(td3.critic_optimiser, state.networks.critics, grads, state.critic_optimiser)
 
     def update_policy(state: TD3State) -> tuple[TD3State, Info]:
         actor = state.networks.actor
-        grads, info = jax.grad(
-            lambda a: actor_loss(td3, a, critics, batch.input, action_loss), has_aux=True
-        )(actor)
-        steps, actor_optimiser = td3.actor_optimiser.update(grads, state.actor_optimiser, actor)
-        networks = Networks(optax.apply_updates(actor, steps), critics)
-        targets = optax.incremental_update(networks, state.targets, td3.config.soft_update)
+        grads, info = jax.grad(lambda a: actor_loss(td3, a, critics, batch.input, action_loss), has_aux=True)(actor)
+        actor, actor_optimiser = descend(td3.actor_optimiser, actor, grads, state.actor_optimiser)
+        networks = Networks(actor, critics)
+        targets = _towards(networks, state.targets, td3.config.soft_update)
         return TD3State(networks, targets, actor_optimiser, critic_optimiser, state.updates + 1), info
 
     def leave_policy(state: TD3State) -> tuple[TD3State, Info]:
