@@ -73,6 +73,7 @@ def relabel(
         segment = rows.segment
         assert segment is not None
         subgoals = goal_transition(scheme, candidate[:, None], rows.achieved[:, None], segment.achieved)
+        subgoals = jnp.broadcast_to(subgoals, segment.achieved.shape)
         actions = actor_action(low_actor, 1.0, low_input(visible, segment.observation, subgoals))
         return jnp.sum(jnp.square(actions - segment.action).sum(-1) * segment.took_place, axis=-1)
 
