@@ -1,0 +1,66 @@
+"""The command line: `higl COMMAND ...`.
+
+To add a command: write `def NAME(arguments: list[str]) -> int` in a module of `higl.commands` and list it here.
+Modules are imported when their command is called, so `higl --help` and `higl tasks` start at once, and a command can
+choose cores and device before JAX is imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from higl import __version__
+
+# Command: (module, function, one line of help).
+COMMANDS = {
+    "train": ("higl.commands.train", "train", "train a task, or continue a run that exists"),
+    "resume": ("higl.commands.train", "resume", "continue a run from its last checkpoint"),
+    "eval": ("higl.commands.evaluate", "evaluate", "measure a trained policy over many episodes"),
+    "runs": ("higl.commands.runs", "runs", "list runs with their state and latest success"),
+    "tasks": ("higl.commands.tasks", "tasks", "list the tasks"),
+    "show": ("higl.commands.tasks", "show", "draw a task"),
+}
+
+
+def usage() -> str:
+    """Return the help of `higl` itself."""
+    lines = ["usage: higl COMMAND ...", "", "Hierarchical reinforcement learning guided by landmarks.", ""]
+    width = max(map(len, COMMANDS))
+    lines += [f"  {name:{width}}  {help_line}" for name, (_, _, help_line) in COMMANDS.items()]
+    lines += ["", "`higl COMMAND --help` tells more; `higl --version` the version."]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code: 0 done, 1 failed, 2 asked wrongly, 128 + N stopped by signal N."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0 if words else 2
+    if words[0] in ("--version", "-V"):
+        print(f"higl {__version__}")
+        return 0
+    if words[0] not in COMMANDS:
+        return _unknown(words[0])
+    module, function, _ = COMMANDS[words[0]]
+    try:
+        return getattr(importlib.import_module(module), function)(words[1:])
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # `higl runs | head`: nobody reads any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _unknown(word: str) -> int:
+    from higl.settings import nearest
+
+    print(f"higl: unknown command {word!r}{nearest(word, COMMANDS)} (`higl --help` lists them)", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""What the commands share: reading their arguments, showing their help, telling what went wrong in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import tyro
+
+from higl.settings import Layer, SettingsError, parse_flags, setting_types
+
+Options = TypeVar("Options")
+Command = Callable[[list[str]], int]
+
+
+def asks_for_help(arguments: Sequence[str]) -> bool:
+    """Return whether the help of a command is wanted."""
+    return any(word in ("-h", "--help") for word in arguments)
+
+
+def show_help(command: str, kind: Any, default: Any = tyro.MISSING) -> int:
+    """Print the help of a command: every option of a dataclass (or function) with its default."""
+    kwargs = {} if default is tyro.MISSING else {"default": default}
+    with contextlib.suppress(SystemExit):
+        tyro.cli(kind, prog=f"higl {command}", args=["--help"], **kwargs)
+    return 0
+
+
+def read_options(arguments: Sequence[str], kind: type[Options], positional: Sequence[str]) -> Options:
+    """Return a command's options; positional arguments fill the named fields in order.
+
+    Raises:
+        SettingsError: an argument is unknown, missing or of the wrong type.
+    """
+    words, values = parse_flags(arguments, setting_types(kind))
+    if len(words) > len(positional):
+        raise SettingsError(f"unexpected argument {words[len(positional)]!r}")
+    return make_options(kind, dict(zip(positional, words, strict=False)) | values)
+
+
+def make_options(kind: type[Options], values: Layer) -> Options:
+    """Put values into a dataclass of options."""
+    try:
+        return msgspec.convert(values, kind, strict=False, dec_hook=_to_path)
+    except msgspec.ValidationError as error:
+        text = str(error).replace("Object missing required field", "missing").replace("`", "")
+        raise SettingsError(text.replace("missing run", "which run? give its folder")) from None
+
+
+def _to_path(kind: type, value: Any) -> Any:
+    return Path(value) if kind is Path else kind(value)
+
+
+def one_line_errors(command: Command) -> Command:
+    """Turn the errors that a user can mend into one line on standard error: exit 2 if asked wrongly, else 1."""
+    name = getattr(command, "__name__", "")
+
+    @wraps(command)
+    def guarded(arguments: list[str]) -> int:
+        try:
+            return command(arguments)
+        except (ValueError, RuntimeError, OSError) as error:
+            if not type(error).__module__.startswith("higl") and not isinstance(error, OSError):
+                raise
+            print(f"higl {name}: {' '.join(str(error).split())}", file=sys.stderr)
+            return 2 if isinstance(error, ValueError) else 1
+
+    return guarded

@@ -1,0 +1,171 @@
+"""`higl train` and `higl resume`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from higl.commands.arguments import asks_for_help, make_options, one_line_errors, read_options, show_help
+from higl.config import Config
+from higl.files import replace_file
+from higl.process import prepare_process
+from higl.progress import Progress, make_progress
+from higl.runlog import CONFIG, RunFolder, is_run, read_config, read_facts
+from higl.settings import SettingsError, apply, build_config, parse_flags, setting_types, to_toml
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkOptions:
+    """How a run is worked on. None of it changes what the run computes."""
+
+    quiet: bool = False
+    """Show warnings only."""
+    cores: tuple[int, ...] = ()
+    """Cores to run on, as `--cores 0` for one run per core; all if not given."""
+    device: Literal["cpu", "gpu"] | None = None
+    """Where to learn; JAX's own choice if not given."""
+    checkpoint_minutes: float = 5.0
+    """Minutes between two checkpoints (0: after every episode)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(WorkOptions):
+    """Where a run starts from and where it goes."""
+
+    config: Path | None = None
+    """TOML file with settings; flags come after it."""
+    out: Path | None = None
+    """Folder of the run; runs/TASK-REWARD-ALGO-SEED if not given."""
+    resume: bool = False
+    """If the folder holds this run already, continue it without asking."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumeOptions(WorkOptions):
+    """Continue a run from its last checkpoint, as if it had never stopped."""
+
+    run: tyro.conf.Positional[Path]
+    """Folder of the run."""
+    steps: int | None = None
+    """Go on to so many environment steps in all; as before if not given."""
+
+
+def _train_help(
+    settings: Annotated[Config, tyro.conf.arg(name="")], options: Annotated[TrainOptions, tyro.conf.arg(name="")]
+) -> None:
+    """Train a task. Settings come from the preset of the task, then from a file (--config), then from flags.
+
+    The defaults shown are the preset's: `higl train point-maze --algo hrac --help` shows those of that task and
+    algorithm. TASK is a short name (`higl tasks` lists them) or any Gymnasium id.
+    """
+
+
+@one_line_errors
+def train(arguments: list[str]) -> int:
+    """Train a task into a new run folder, or continue the run that is in it."""
+    wants_help = asks_for_help(arguments)
+    words = [word for word in arguments if word not in ("-h", "--help")]
+    option_types = setting_types(TrainOptions)
+    positional, values = parse_flags(words, setting_types(Config) | option_types)
+    if len(positional) > 1:
+        raise SettingsError(f"unexpected argument {positional[1]!r}")
+    options = make_options(TrainOptions, {name: values.pop(name) for name in option_types if name in values})
+    flags = ({"task": positional[0]} if positional else {}) | values
+    if wants_help:
+        return _show_train_help(flags, options)
+    config = build_config(flags, options.config)
+    out = options.out or default_folder(config)
+    if is_run(out):
+        return _train_again(out, config, options)
+    return _work(out, config, options, new=True)
+
+
+def _show_train_help(flags: dict[str, object], options: TrainOptions) -> int:
+    if "task" not in flags and options.config is None:
+        flags = {"task": "ant-maze-u"} | flags
+    config = build_config(flags, options.config)
+    return show_help("train TASK", _train_help_with(config, options))
+
+
+def _train_help_with(config: Config, options: TrainOptions) -> object:
+    """Return the help function with the settings at hand as its defaults."""
+    _train_help.__defaults__ = (config, options)
+    return _train_help
+
+
+def default_folder(config: Config) -> Path:
+    """Return where a run goes if nothing is said."""
+    name = f"{config.task.replace('/', '-')}-{config.reward}-{config.algo}-{config.seed}"
+    return Path("runs") / name
+
+
+def _train_again(out: Path, config: Config, options: TrainOptions) -> int:
+    """Offer to continue the run that is in a folder already."""
+    earlier = read_config(out)
+    different = [line for line in to_toml(config).splitlines() if line not in to_toml(earlier).splitlines()]
+    if different:
+        raise SettingsError(
+            f"{out} holds a run with other settings (here: {'; '.join(different[:3])}): choose another --out"
+        )
+    state = read_facts(out)["status"]
+    if state == "finished":
+        print(f"{out} holds this run, and it is finished. `higl eval {out}` measures it.")
+        return 0
+    if not options.resume and not _agrees(f"{out} holds this run already. Continue it?"):
+        raise SettingsError(f"{out} holds this run already: `higl resume {out}` continues it; or choose another --out")
+    return _work(out, config, options, new=False)
+
+
+def _agrees(question: str) -> bool:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return input(f"{question} [Y/n] ").strip().lower() in ("", "y", "yes")
+
+
+@one_line_errors
+def resume(arguments: list[str]) -> int:
+    """Continue a run."""
+    if asks_for_help(arguments):
+        return show_help("resume", ResumeOptions)
+    options = read_options(arguments, ResumeOptions, ["run"])
+    config = read_config(options.run) if is_run(options.run) else Config()
+    facts = read_facts(options.run)
+    if options.steps is not None:
+        config = apply(config, {"steps": options.steps})
+    if facts["status"] == "finished" and config == read_config(options.run):
+        print(f"{options.run} is finished. `higl resume {options.run} --steps N` trains it on to N steps.")
+        return 0
+    return _work(options.run, config, options, new=False)
+
+
+def _work(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
+    """Do the work of a run in this process; return the exit code."""
+    prepare_process(options.cores, options.device)
+    # Only now: importing JAX fixes what the line above chooses.
+    from higl.envs.make import make_env
+    from higl.rollout import Spaces
+    from higl.train import Training, check_spaces
+
+    env = make_env(config.task, config.reward, "train")
+    check_spaces(config, Spaces.of(env))
+    progress = make_progress(quiet=options.quiet)
+    folder = _open_folder(out, config, progress, new=new)
+    try:
+        test_env = make_env(config.task, config.reward, "test")
+        return Training(folder, env, test_env, progress, 60 * options.checkpoint_minutes).run()
+    finally:
+        folder.close()
+
+
+def _open_folder(out: Path, config: Config, progress: Progress, *, new: bool) -> RunFolder:
+    if new:
+        return RunFolder.create(out, config, progress.warn)
+    folder = RunFolder.open(out, progress.warn)
+    if config != folder.config:  # more steps
+        replace_file(out / CONFIG, to_toml(config).encode())
+        folder.config = config
+    return folder

@@ -1,0 +1,241 @@
+"""What a person sees of a run: a live display in a terminal, plain lines elsewhere, or only warnings."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+# Episodes over which speed and success are averaged.
+_WINDOW = 20
+_PLAIN_LINE_SECONDS = 30.0
+
+
+class Progress(Protocol):
+    """What the training loop tells."""
+
+    def begin(self, name: str, step: int, total: int) -> None:
+        """Start at a step, of so many in all."""
+
+    def episode(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Show an episode's measurements."""
+
+    def evaluation(self, row: Mapping[str, Any]) -> None:
+        """Show an evaluation."""
+
+    def note(self, text: str) -> None:
+        """Say something once."""
+
+    def warn(self, text: str) -> None:
+        """Say something once that even a quiet run should say."""
+
+    def end(self) -> None:
+        """Leave the terminal as it was."""
+
+
+class Silent:
+    """Warnings only, on standard error."""
+
+    def begin(self, name: str, step: int, total: int) -> None:
+        """Do nothing."""
+
+    def episode(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Do nothing."""
+
+    def evaluation(self, row: Mapping[str, Any]) -> None:
+        """Do nothing."""
+
+    def note(self, text: str) -> None:
+        """Do nothing."""
+
+    def warn(self, text: str) -> None:
+        """Write a warning."""
+        print(f"higl: {text}", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Do nothing."""
+
+
+class Recent:
+    """Averages over the last episodes: speed, success, return, and where the time goes."""
+
+    def __init__(self, step: int, total: int):
+        self.step, self.total = step, total
+        self._times: deque[tuple[float, int]] = deque([(time.perf_counter(), step)], maxlen=_WINDOW + 1)
+        self._metrics: deque[Mapping[str, float]] = deque(maxlen=_WINDOW)
+
+    def add(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Take in an episode."""
+        self.step = step
+        self._times.append((time.perf_counter(), step))
+        self._metrics.append(metrics)
+
+    @property
+    def speed(self) -> float:
+        """Return environment steps per second."""
+        (start, first), (end, last) = self._times[0], self._times[-1]
+        return (last - first) / (end - start) if end > start else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Return an estimate of the time that is left."""
+        return max(0, self.total - self.step) / self.speed if self.speed > 0 else None
+
+    def mean(self, name: str) -> float | None:
+        """Return the mean of a measurement over the episodes that had it."""
+        values = [metrics[name] for metrics in self._metrics if name in metrics]
+        return sum(values) / len(values) if values else None
+
+    def stage_shares(self) -> dict[str, float]:
+        """Return the share of each stage in the time of the last episodes."""
+        totals: dict[str, float] = {}
+        for metrics in self._metrics:
+            for name, value in metrics.items():
+                if name.startswith("seconds/"):
+                    stage = name.removeprefix("seconds/")
+                    totals[stage] = totals.get(stage, 0.0) + value
+        whole = sum(totals.values()) or 1.0
+        return {stage: taken / whole for stage, taken in totals.items()}
+
+
+class PlainLines(Silent):
+    """A line now and then, for files and pipes."""
+
+    def begin(self, name: str, step: int, total: int) -> None:
+        """Start the averages."""
+        self._recent = Recent(step, total)
+        self._next_line = time.perf_counter()
+
+    def episode(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Print a line if the last one is a while ago."""
+        self._recent.add(step, metrics)
+        if time.perf_counter() >= self._next_line:
+            self._next_line = time.perf_counter() + _PLAIN_LINE_SECONDS
+            self.note(status_line(self._recent))
+
+    def evaluation(self, row: Mapping[str, Any]) -> None:
+        """Print the evaluation."""
+        self.note(evaluation_line(row))
+
+    def note(self, text: str) -> None:
+        """Print a line."""
+        print(text, flush=True)
+
+
+class LiveDisplay(Silent):
+    """A few lines at the bottom of a terminal that are kept up to date; notes scroll above them."""
+
+    def __init__(self, console: Console):
+        self._console = console
+        self._live: Live | None = None
+        self._evaluation: Mapping[str, Any] | None = None
+
+    def begin(self, name: str, step: int, total: int) -> None:
+        """Open the display."""
+        self._name, self._recent = name, Recent(step, total)
+        self._live = Live(self._picture(), console=self._console, refresh_per_second=4, redirect_stderr=False)
+        self._live.start()
+
+    def episode(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Update the display."""
+        self._recent.add(step, metrics)
+        self._update()
+
+    def evaluation(self, row: Mapping[str, Any]) -> None:
+        """Update the display."""
+        self._evaluation = row
+        self._update()
+
+    def note(self, text: str) -> None:
+        """Print above the display."""
+        self._console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+    def warn(self, text: str) -> None:
+        """Print above the display, in colour."""
+        self._console.print(f"higl: {text}", style="yellow", highlight=False, soft_wrap=True, markup=False)
+
+    def end(self) -> None:
+        """Close the display; its last state stays."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _update(self) -> None:
+        if self._live is not None:
+            self._live.update(self._picture())
+
+    def _picture(self) -> Group:
+        recent = self._recent
+        bar = Table.grid(padding=(0, 1))
+        bar.add_row(
+            Text(self._name, style="bold"),
+            ProgressBar(total=recent.total, completed=min(recent.step, recent.total), width=30),
+            f"{recent.step:,} of {recent.total:,} steps",
+            f"{recent.speed:,.0f}/s",
+            f"{duration(recent.seconds_left)} left",
+        )
+        facts = Table.grid(padding=(0, 2))
+        facts.add_row("training", episodes_text(recent))
+        last = self._evaluation
+        facts.add_row("evaluation", "none yet" if last is None else evaluation_line(last))
+        shares = ", ".join(f"{stage} {share:.0%}" for stage, share in recent.stage_shares().items())
+        facts.add_row("time", shares or "compiling (the first episode takes longer)")
+        return Group(bar, facts)
+
+
+def make_progress(*, quiet: bool) -> Progress:
+    """Return what suits where the output goes."""
+    if quiet:
+        return Silent()
+    return LiveDisplay(Console()) if sys.stdout.isatty() else PlainLines()
+
+
+def episodes_text(recent: Recent) -> str:
+    """Return the averages over the last episodes."""
+    parts = []
+    for label, name, form in (
+        ("success", "episode/success", "{:.0%}"),
+        ("return", "episode/return", "{:.1f}"),
+        ("progress per subgoal", "low/progress_share", "{:.0%}"),
+        ("landmarks", "high/landmarks", "{:.0f}"),
+    ):
+        value = recent.mean(name)
+        if value is not None:
+            parts.append(f"{label} {form.format(value)}")
+    return ", ".join(parts) or "no episode yet"
+
+
+def status_line(recent: Recent) -> str:
+    """Return the state of a run in one plain line."""
+    return (
+        f"step {recent.step:,} of {recent.total:,}: {episodes_text(recent)}; {recent.speed:,.0f} steps/s, "
+        f"{duration(recent.seconds_left)} left"
+    )
+
+
+def evaluation_line(row: Mapping[str, Any]) -> str:
+    """Return an evaluation in one plain line."""
+    line = f"evaluation at step {row['step']:,}: success {row['success']:.0%} of {row['episodes']} episodes"
+    line += f", return {row['return']:.1f}"
+    if row["steps_to_success"] != "":
+        line += f", {row['steps_to_success']:.0f} steps to success"
+    return line
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time as people say it."""
+    if seconds is None:
+        return "?"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h {minutes:02d}m"
+    return f"{minutes}m {rest:02d}s" if minutes else f"{rest}s"

@@ -1,0 +1,291 @@
+"""The training loop: collect an episode, learn from it, log, evaluate, save.
+
+A run is a function of its settings and seed. Episode e draws all that is random from a seed made of the run's seed
+and e, and the learner from keys made of the same two, so that between two episodes there is no random state to save
+but the number of the episode.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+
+import gymnasium
+import jax
+import numpy as np
+
+from higl.checkpoint import CheckpointError, Checkpoints, Counters, learner_arrays, restore_learner
+from higl.config import Config
+from higl.evaluate import Outcome
+from higl.learner import Learner
+from higl.policy_file import save_policy
+from higl.process import available_cores
+from higl.progress import Progress, duration, evaluation_line
+from higl.rollout import Episode, Spaces, collect_episode
+from higl.runlog import CHECKPOINTS, POLICY, SNAPSHOTS, RunFolder
+from higl.settings import SettingsError
+from higl.snapshot_store import SnapshotStore
+from higl.tensorboard import EventWriter
+
+TRAINING, EVALUATION = 0, 1
+
+EXIT_FAILED = 1
+
+
+class EpisodeError(RuntimeError):
+    """An environment raised an exception or gave numbers that are not finite."""
+
+
+def episode_seed(seed: int, stream: int, *place: int) -> int:
+    """Return the seed of one episode: of a run's seed, of training or evaluation, and of its number."""
+    return int(np.random.SeedSequence([seed, stream, *place]).generate_state(1)[0])
+
+
+def check_spaces(config: Config, spaces: Spaces) -> None:
+    """Refuse settings that do not fit the environment.
+
+    Raises:
+        SettingsError: which, and why.
+    """
+    if len(config.high.subgoal_range) not in (1, spaces.goal):
+        raise SettingsError(f"high.subgoal_range: expected 1 or {spaces.goal} numbers for the task {config.task}")
+    if any(entry >= spaces.observation for entry in config.low.hidden_entries):
+        raise SettingsError(f"low.hidden_entries: the observation of {config.task} has {spaces.observation} entries")
+
+
+class Training:
+    """A run at work in its folder."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        env: gymnasium.Env,
+        test_env: gymnasium.Env,
+        progress: Progress,
+        save_every_seconds: float,
+    ):
+        self.folder, self.config, self.progress = folder, folder.config, progress
+        self.env, self.test_env = env, test_env
+        self.spaces = Spaces.of(env)
+        self.learner = Learner(self.config, self.spaces)
+        self.checkpoints = Checkpoints(folder.path / CHECKPOINTS)
+        self.snapshots = SnapshotStore(folder.path / SNAPSHOTS)
+        self.save_every_seconds = save_every_seconds
+        self.saved_step: int | None = None
+        self.stop_signal: int | None = None
+        self.seconds_before = 0.0
+        self.seconds_saving = 0.0
+
+    def run(self) -> int:
+        """Go on from the last checkpoint to the end; return the exit code."""
+        name = f"{self.config.task} ({self.config.algo}, {self.config.reward}, seed {self.config.seed})"
+        self.begin()
+        self.events = EventWriter(self.folder.path, self.learner.steps)
+        self.progress.begin(name, self.learner.steps, self.config.steps)
+        try:
+            with self._signals():
+                self._loop()
+            return self._finish()
+        except Exception as error:
+            return self._fail(error)
+        finally:
+            self.events.close()
+            self.progress.end()
+
+    def begin(self) -> None:
+        """Restore the newest intact checkpoint, if there is one, and cut the logs back to it."""
+        loaded = self.checkpoints.load(self._warn)
+        arrays, counters = loaded if loaded is not None else ({}, Counters())
+        if loaded is not None:
+            restore_learner(self.learner, arrays, counters)
+            self.saved_step = counters.steps
+        elif self.folder.facts["saved_step"] is not None:
+            raise CheckpointError(
+                f"{self.checkpoints.folder} is empty, and the run was saved there at step "
+                f"{self.folder.facts['saved_step']}: put the checkpoints back, or start anew with another --out"
+            )
+        self.checkpoints.sweep()
+        self.folder.cut(counters.log_lengths)
+        self.snapshots.cut(counters.steps)
+        self.seconds_before = counters.seconds
+        device = jax.devices()[0]
+        differences = self.folder.start(available_cores(), f"{device.platform} ({device.device_kind})", counters.steps)
+        self._start_clock()
+        if loaded is not None:
+            self._say(f"continuing {self.folder.path} at step {counters.steps:,}")
+        if differences:
+            self._warn("not as at the last start, so the numbers may differ a little: " + ", ".join(differences))
+
+    def _loop(self) -> None:
+        learner, config = self.learner, self.config
+        while learner.steps < config.steps and self.stop_signal is None:
+            before, start = learner.steps, time.perf_counter()
+            episode = self._collect()
+            if self.stop_signal is not None:  # not learned from yet: the resumed run collects it again
+                return
+            collecting = time.perf_counter() - start
+            metrics = {"seconds/collect": collecting} | learner.learn(episode)
+            self.folder.metrics(learner.steps, learner.episodes, self.seconds, metrics)
+            self.progress.episode(learner.steps, metrics)
+            self.events.write("", metrics, learner.steps)
+            every = config.evaluation.every
+            if before // every < learner.steps // every or learner.steps >= config.steps:
+                self._evaluate()
+            if time.perf_counter() >= self.next_save:
+                self._save()
+
+    def _collect(self) -> Episode:
+        """Collect the next episode of training.
+
+        Raises:
+            EpisodeError: the environment failed.
+        """
+        learner = self.learner
+        seed = episode_seed(self.config.seed, TRAINING, learner.episodes)
+        try:
+            episode = collect_episode(self.env, learner.policy, seed, explore=True)
+        except Exception as error:
+            raise EpisodeError(
+                f"the environment raised {type(error).__name__}: {error} (episode {learner.episodes + 1}, seed {seed})"
+            ) from error
+        for name in ("observation", "achieved", "desired", "reward"):
+            if not np.isfinite(getattr(episode, name)).all():
+                raise EpisodeError(
+                    f"the environment gave NaN or infinity in '{name}' (episode {learner.episodes + 1}, seed {seed})"
+                )
+        return episode
+
+    def _evaluate(self) -> None:
+        """Run the evaluation episodes and keep their outcome, their paths and a picture of the landmarks."""
+        learner, policy = self.learner, self.learner.policy
+        seeds = [
+            episode_seed(self.config.seed, EVALUATION, learner.episodes, index)
+            for index in range(self.config.evaluation.episodes)
+        ]
+        episodes = [collect_episode(self.test_env, policy, seed, explore=False) for seed in seeds]
+        row = evaluation_row(learner.steps, self.seconds, [Outcome.of(episode) for episode in episodes])
+        self.folder.evaluation(row)
+        self.folder.log(evaluation_line(row))
+        self.progress.evaluation(row)
+        self.events.write("evaluation/", row, learner.steps)
+        try:
+            self.snapshots.take(learner, self.test_env, episodes)
+        except OSError as error:
+            self._warn(f"the snapshot at step {learner.steps} could not be written ({error.strerror})")
+
+    def _save(self) -> bool:
+        """Write a checkpoint and the policy; return whether that went well."""
+        learner, start = self.learner, time.perf_counter()
+        if learner.steps == self.saved_step:
+            return True
+        try:
+            counters = Counters(learner.steps, learner.episodes, self.seconds, self.folder.lengths())
+            self.checkpoints.save(learner_arrays(learner), counters)
+            self.saved_step = learner.steps
+            save_policy(self.folder.path / POLICY, learner.policy, self.config, self.spaces)
+        except OSError as error:
+            kept = (
+                "there is no older one" if self.saved_step is None else f"the one at step {self.saved_step} is intact"
+            )
+            self._warn(f"no checkpoint at step {learner.steps}: {error.strerror}; {kept}, and the run goes on")
+        self.folder.update(saved_step=self.saved_step)
+        self.seconds_saving += time.perf_counter() - start
+        self.next_save = time.perf_counter() + self.save_every_seconds
+        return self.saved_step == learner.steps
+
+    # --- The end of a run ---
+
+    def _finish(self) -> int:
+        """Save, and tell how the run ended."""
+        saved = self._save()
+        done = self.learner.steps >= self.config.steps
+        overhead = {"checkpoints": self.seconds_saving, "logs": self.folder.seconds_logging}
+        self.folder.update(status="finished" if done else "stopped", seconds=self.seconds, overhead=overhead)
+        if not saved:
+            self._warn(f"the run could not be saved at its end; free some space, then: higl resume {self.folder.path}")
+            return EXIT_FAILED
+        if done:
+            self._say(
+                f"finished: {self.learner.steps:,} steps in {duration(self.seconds)}; results in {self.folder.path}"
+            )
+            return 0
+        assert self.stop_signal is not None
+        name = signal.Signals(self.stop_signal).name
+        self._warn(
+            f"stopped by {name} at step {self.learner.steps:,}, saved. To continue: higl resume {self.folder.path}"
+        )
+        return 128 + self.stop_signal
+
+    def _fail(self, error: Exception) -> int:
+        """Tell at which step the run failed and what to do; the last checkpoint stays as it is."""
+        saved = (
+            "there is no checkpoint yet"
+            if self.saved_step is None
+            else f"the last checkpoint is step {self.saved_step}"
+        )
+        text = str(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {error}"
+        message = f"failed at step {self.learner.steps:,}: {text}"
+        self.folder.update(status="failed", message=message, seconds=self.seconds)
+        self.folder.log_traceback(error)
+        self._warn(
+            f"{message}; {saved}. The same seed fails in the same place: fix the cause (see log.txt), then "
+            f"`higl resume {self.folder.path}`, or start anew with other settings or another seed"
+        )
+        return EXIT_FAILED
+
+    # --- Small things ---
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds of work so far, those before an interruption included."""
+        return self.seconds_before + time.perf_counter() - self.started
+
+    def _start_clock(self) -> None:
+        self.started = time.perf_counter()
+        self.next_save = self.started + self.save_every_seconds
+
+    def _say(self, text: str) -> None:
+        self.folder.log(text)
+        self.progress.note(text)
+
+    def _warn(self, text: str) -> None:
+        self.folder.log(text)
+        self.progress.warn(text)
+
+    @contextmanager
+    def _signals(self) -> Generator[None]:
+        """Note the first SIGINT or SIGTERM and go on to a point where the run can be saved; a second one ends it."""
+
+        def note(number: int, frame: FrameType | None) -> None:
+            self.stop_signal = number
+            signal.signal(number, signal.SIG_DFL)
+            # Not through the display: it may be in the middle of printing.
+            os.write(2, b"\nhigl: stopping after this stage; once more ends at once, without saving\n")
+
+        wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        # `nohup` has SIGHUP ignored: so it stays.
+        heard = [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]
+        handlers = {number: signal.signal(number, note) for number in heard}
+        try:
+            yield
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+
+def evaluation_row(step: int, seconds: float, outcomes: list[Outcome]) -> dict[str, float | int | str]:
+    """Return a row of `eval.csv`; `steps_to_success` is empty where no episode succeeded."""
+    times = [outcome.steps_to_success for outcome in outcomes if outcome.steps_to_success is not None]
+    return {
+        "step": step,
+        "time": round(seconds, 3),
+        "episodes": len(outcomes),
+        "success": float(np.mean([outcome.success for outcome in outcomes])),
+        "return": float(np.mean([outcome.reward for outcome in outcomes])),
+        "steps_to_success": float(np.mean(times)) if times else "",
+        "path_length": float(np.mean([outcome.path_length for outcome in outcomes])),
+    }
