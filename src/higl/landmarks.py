@@ -61,6 +61,8 @@ def farthest_points(points: jax.Array, count: int) -> tuple[jax.Array, jax.Array
         distance = jnp.sum(jnp.square(points - points[place]), axis=-1)
         return jnp.minimum(nearest, distance), chosen, real
 
+    if count == 0:
+        return jnp.zeros(0, jnp.int32), jnp.zeros(0, bool)
     # The first point is the farthest from nothing.
     start = jnp.full(points.shape[0], jnp.inf).at[1:].set(jnp.finfo(points.dtype).max)
     carry = (start, jnp.zeros(count, jnp.int32), jnp.zeros(count, bool))
