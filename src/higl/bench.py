@@ -6,30 +6,42 @@ rate at the same shapes, or beside another algorithm's.
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from rich.console import Console
+from rich.table import Table
 
 from higl import landmarks as lm
 from higl.adjacency import CALL_BATCHES, epoch_batches
-from higl.config import Config
-from higl.envs import make_env
+from higl.checkpoint import Checkpoints, Counters, learner_arrays
+from higl.config import Algorithm, Config
+from higl.envs.make import make_env
 from higl.evaluate import evaluate
 from higl.high import relabel
 from higl.learner import Learner
 from higl.nets import MLP
+from higl.presets import preset
 from higl.replay import sample
 from higl.rollout import Spaces, collect_episode
 
 # Times of a stage are the best of this many: the machine is shared, and only slows things down.
 REPEATS = 5
 EPISODES_BEFORE = 4
+# Seconds between two checkpoints of a run.
+CHECKPOINT_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -104,7 +116,7 @@ class Bench:
 
     def __init__(self, config: Config):
         self.config = config
-        self.env = make_env(config, "train")
+        self.env = make_env(config.task, config.reward, "train")
         self.learner = Learner(config, Spaces.of(self.env))
         self.stages = self.learner.stages
         episodes = [
@@ -122,7 +134,7 @@ class Bench:
             stages.append(self._novelty())
         if self.config.uses_adjacency:
             stages.append(self._adjacency())
-        return [*stages, self._evaluation(), self._checkpoint()]
+        return [*stages, self._evaluation()]
 
     def _environment(self) -> list[Stage]:
         """Time the environment's steps and the policy's actions apart."""
@@ -267,10 +279,142 @@ class Bench:
 
     def _evaluation(self) -> Stage:
         """Time an evaluation episode."""
-        env, policy = make_env(self.config, "test"), self.learner.policy
+        env, policy = make_env(self.config.task, self.config.reward, "test"), self.learner.policy
         seconds = best_time(lambda: evaluate(env, policy, [0]), repeats=2)
         return Stage("evaluation", seconds, self.config.evaluation.episodes / self.config.evaluation.every)
 
-    def _checkpoint(self) -> Stage:
-        """Time a checkpoint of full buffers; how many a step needs depends on the step's own time."""
-        raise NotImplementedError
+    def checkpoint_seconds(self) -> float:
+        """Return the time to save a checkpoint with full buffers."""
+        state = self.learner.state
+        low = state.low_buffer._replace(size=jnp.asarray(self.config.low.buffer_size, jnp.int32))
+        high = state.high_buffer._replace(size=jnp.asarray(self.config.high.buffer_size, jnp.int32))
+        self.learner.state = state._replace(low_buffer=low, high_buffer=high)
+        with tempfile.TemporaryDirectory() as folder:
+            checkpoints = Checkpoints(Path(folder))
+            seconds = best_time(lambda: checkpoints.save(learner_arrays(self.learner), Counters()) and None, repeats=2)
+        self.learner.state = state
+        return seconds
+
+
+@dataclass(frozen=True)
+class Report:
+    """The stages of one configuration, beside the machine's matrix product rate (FLOP/s)."""
+
+    task: str
+    algo: str
+    landmarks: int
+    relabel: bool
+    gemm_rate: float
+    stages: list[Stage]
+    checkpoint_seconds: float
+
+    @property
+    def milliseconds_per_step(self) -> float:
+        """Return the time of one environment step, all stages in it."""
+        return sum(stage.milliseconds_per_step for stage in self.stages if stage.part_of is None)
+
+    @property
+    def checkpoint_share(self) -> float:
+        """Return the share of a run's time that checkpoints take."""
+        return self.checkpoint_seconds / CHECKPOINT_SECONDS
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it for JSON."""
+        stages = [
+            asdict(stage)
+            | {"milliseconds_per_step": stage.milliseconds_per_step, "gemm_share": stage.share_of(self.gemm_rate)}
+            for stage in self.stages
+        ]
+        return asdict(self) | {
+            "stages": stages,
+            "milliseconds_per_step": self.milliseconds_per_step,
+            "checkpoint_share": self.checkpoint_share,
+        }
+
+
+def run_bench(config: Config) -> Report:
+    """Measure a configuration, and the machine in the same run."""
+    bench = Bench(config)
+    rate = gemm_rate(config.low.batch_size, max(config.low.hidden))
+    stages = bench.measure()
+    # The machine is shared: take its better rate of before and after.
+    rate = max(rate, gemm_rate(config.low.batch_size, max(config.low.hidden)))
+    total = config.landmarks.coverage + config.landmarks.novelty if config.uses_landmarks else 0
+    return Report(config.task, config.algo, total, config.high.relabel, rate, stages, bench.checkpoint_seconds())
+
+
+def start_up_seconds(task: str, algo: Algorithm) -> dict[str, float]:
+    """Return the seconds from start to a first trained episode, with an empty and with a full cache."""
+    code = (
+        "from higl.process import prepare_process; prepare_process()\n"
+        "from higl.bench import Bench; from higl.presets import preset\n"
+        f"bench = Bench(preset({task!r}, {algo!r})); bench.learner.learn(bench.episode)\n"
+    )
+    seconds = {}
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"XDG_CACHE_HOME": folder}
+        environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+        for name in ("cold", "warm"):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+            seconds[name] = time.perf_counter() - start
+    return seconds
+
+
+def print_report(report: Report) -> None:
+    """Print the stages as a table."""
+    landmarks = f", {report.landmarks} landmarks" if report.landmarks else ""
+    table = Table(
+        title=f"{report.algo} on {report.task}{landmarks}{', relabelled' if report.relabel else ''}: "
+        f"{report.milliseconds_per_step:.2f} ms a step; matrix products {report.gemm_rate / 1e9:.1f} GFLOP/s"
+    )
+    for name in ("stage", "ms a call", "calls a step", "ms a step", "MFLOP a call", "of the rate"):
+        table.add_column(name, justify="left" if name == "stage" else "right")
+    for stage in report.stages:
+        share = stage.share_of(report.gemm_rate)
+        table.add_row(
+            f"  {stage.name}" if stage.part_of else stage.name,
+            f"{1e3 * stage.seconds:.3f}",
+            f"{stage.calls_per_step:.3g}",
+            f"{stage.milliseconds_per_step:.3f}",
+            f"{stage.flops / 1e6:.1f}" if stage.flops else "",
+            f"{share:.0%}" if share else "",
+        )
+    console = Console()
+    console.print(table)
+    console.print(
+        f"a checkpoint of full buffers takes {report.checkpoint_seconds:.2f} s: {report.checkpoint_share:.2%} of a run"
+    )
+
+
+def run(
+    task: str,
+    algos: tuple[Algorithm, ...],
+    landmarks: int | None,
+    relabel_subgoals: bool,
+    json_file: Path | None,
+    cold: bool,
+) -> None:
+    """Measure algorithms on a task one after the other, print the tables and each ratio to the last."""
+    reports = []
+    for algo in algos:
+        config = preset(task, algo)
+        if landmarks is not None:
+            config = replace(config, landmarks=replace(config.landmarks, coverage=landmarks, novelty=landmarks))
+        config = replace(config, high=replace(config.high, relabel=relabel_subgoals))
+        reports.append(run_bench(config))
+        print_report(reports[-1])
+    last = reports[-1]
+    for report in reports[:-1]:
+        ratio = report.milliseconds_per_step / last.milliseconds_per_step
+        print(f"an environment step of {report.algo} costs {ratio:.2f} x that of {last.algo}")
+    result: dict[str, Any] = {"reports": [report.as_dict() for report in reports]}
+    if cold:
+        result["start_up_seconds"] = start_up_seconds(task, algos[0])
+        print(
+            "start-up to the first trained episode: {cold:.1f} s cold, {warm:.1f} s warm".format(
+                **result["start_up_seconds"]
+            )
+        )
+    if json_file is not None:
+        json_file.write_text(json.dumps(result, indent=2) + "\n")
