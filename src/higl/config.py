@@ -148,8 +148,8 @@ class LandmarksConfig:
     """Environment step at which planning starts; before, the pseudo-landmark is the current state."""
     coefficient: float = 20.0
     """Weight of the landmark loss, eta."""
-    margin: float = 1.0
-    """Distance of embeddings that the landmark loss leaves free (the paper: epsilon_k)."""
+    margin: float = 1.1
+    """Distance of embeddings that the landmark loss leaves free (the paper: epsilon_k, 1.0)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,9 @@ REACHER_TORQUE = 20.0
 PUSHER_TORQUE = 2.0
 POINT_RANGE = 1.0
 
+# epsilon_k of the paper's table: the scale of embeddings, and what the landmark loss leaves free (eq. 8).
+EPSILON = 1.0
+
 # Exploration of the low level in `best`, as a share of the action range: a sigma of 1 on torques of 30 hardly moves
 # the ant (progress per segment after 50,000 steps 0.24, against 0.31 with 4 of 30).
 BEST_EXPLORATION_SHARE = 0.1
@@ -35,10 +38,16 @@ def _maze(*, exploration: float, degree: int, shift: float, landmarks: int) -> C
         preset="paper",
         low=LowConfig(exploration=exploration, hidden_entries=(0, 1)),
         high=HighConfig(period=10, subgoals="relative", subgoal_range=(10.0,), exploration=1.0),
-        adjacency=AdjacencyConfig(degree=degree, delta=0.2),
+        adjacency=AdjacencyConfig(degree=degree, epsilon=EPSILON, delta=0.2),
         novelty=NoveltyConfig(similarity=0.2),
         landmarks=LandmarksConfig(
-            coverage=landmarks, novelty=landmarks, cutoff=38.0, goal_within=10.0, shift=shift, neighbours=0
+            coverage=landmarks,
+            novelty=landmarks,
+            cutoff=38.0,
+            goal_within=10.0,
+            shift=shift,
+            neighbours=0,
+            margin=EPSILON,
         ),
     )
 
@@ -54,9 +63,11 @@ def _arm(*, subgoal_range: float, cell: float) -> Config:
             subgoal_range=(subgoal_range,),
             exploration=0.2,
         ),
-        adjacency=AdjacencyConfig(degree=5, delta=0.02, cell=cell),
+        adjacency=AdjacencyConfig(degree=5, epsilon=EPSILON, delta=0.02, cell=cell),
         novelty=NoveltyConfig(similarity=0.02),
-        landmarks=LandmarksConfig(coverage=20, novelty=20, cutoff=15.0, goal_within=5.0, shift=1.0, neighbours=0),
+        landmarks=LandmarksConfig(
+            coverage=20, novelty=20, cutoff=15.0, goal_within=5.0, shift=1.0, neighbours=0, margin=EPSILON
+        ),
     )
 
 
