@@ -1,0 +1,56 @@
+"""Colours and words that all figures share. The colours stay apart for colour-blind eyes (Okabe and Ito)."""
+
+from __future__ import annotations
+
+import colorsys
+
+ALGORITHM_COLOURS = {"higl": "#0072B2", "hrac": "#D55E00", "hiro": "#009E73"}
+OTHER_COLOUR = "#7A5195"
+DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
+"""Dash patterns of an algorithm's variants, in points."""
+
+VISITED, COVERAGE, NOVELTY = "#9AA3AD", "#0072B2", "#D6301D"
+STATE, GOAL, SUBGOAL, PSEUDO, PATH, EDGE = "#111111", "#009E73", "#B8860B", "#7A5195", "#111111", "#8894A0"
+WALL, FLOOR = "#4A5463", "#F6F7F9"
+REACHED, MISSED = "#009E73", "#C2602C"
+
+STAGE_COLOURS = {
+    "low": "#0072B2",
+    "high": "#D55E00",
+    "novelty": "#CC79A7",
+    "adjacency": "#009E73",
+    "collect": "#E0A800",
+    "remember": "#8A8F98",
+}
+
+
+def variant_colour(algo: str, variant: int) -> str:
+    """Return the colour of a curve: one hue for each algorithm, its variants lighter and darker in turn."""
+    red, green, blue = (
+        int(ALGORITHM_COLOURS.get(algo, OTHER_COLOUR)[place : place + 2], 16) / 255 for place in (1, 3, 5)
+    )
+    hue, light, saturation = colorsys.rgb_to_hls(red, green, blue)
+    shift = (0.0, 0.22, -0.12, 0.34)[variant % 4]
+    changed = colorsys.hls_to_rgb(hue, min(max(light + shift, 0.12), 0.8), saturation)
+    return "#" + "".join(f"{round(255 * part):02X}" for part in changed)
+
+
+def dashes(variant: int) -> tuple[int, ...]:
+    """Return the dash pattern of a variant's line; empty for a solid line."""
+    return DASHES[variant % len(DASHES)]
+
+
+def steps_text(steps: float) -> str:
+    """Return a number of steps for people: 950, 60k, 1.25M."""
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if abs(steps) >= size:
+            return f"{steps / size:.3g}{letter}"
+    return f"{steps:.0f}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a duration for people: 42 s, 3 min, 2 h 05 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
