@@ -1,8 +1,10 @@
 """The paper's seven tasks as Gymnasium environments.
 
-Installing the package makes the ids known to Gymnasium (its plugin entry point calls `register_envs`), so
-`gymnasium.make("higl/AntMazeU-v0", reward="sparse", mode="test")` works in any program. `higl/AntMaze-v0` takes a map
-of one's own.
+Importing this module makes the ids known to Gymnasium: `import higl.envs`, then
+`gymnasium.make("higl/AntMazeU-v0", reward="sparse", mode="test")`. So does naming it in the id,
+`gymnasium.make("higl.envs:higl/AntMazeU-v0")`, which needs no import. The package also declares the entry point
+`gymnasium.envs`, for programs that load such plugins; Gymnasium itself has not done so since its version 1.0.
+`higl/AntMaze-v0` takes a map of one's own.
 """
 
 from __future__ import annotations

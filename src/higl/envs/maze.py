@@ -183,8 +183,10 @@ class MazeEnv(GoalEnv):
         }
 
     def extent(self) -> tuple[float, float, float, float]:
-        """Return low x, low y, high x, high y of the maze with its border."""
-        return self.maze.bounds()
+        """Return low x, low y, high x, high y of the maze with half of its border walls."""
+        low_x, low_y, high_x, high_y = self.maze.bounds()
+        half = self.maze.cell / 2
+        return low_x + half, low_y + half, high_x - half, high_y - half
 
     def scene_height(self) -> float:
         """Return the height of the walls."""

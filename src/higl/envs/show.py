@@ -12,27 +12,31 @@ import numpy as np
 from higl.envs.base import GoalEnv
 from higl.envs.maze import MazeEnv
 from higl.envs.render import RenderError
-from higl.envs.tasks import TASKS, Task, UniformGoal, find_task
+from higl.envs.tasks import TASKS, FixedGoal, Goal, Task, UniformGoal, find_task
 
 PICTURE_SIZE = 800
+_WIDE = 120
 _SEED = 0
 _INK = {"wall": "#5c6b80", "floor": "#eef0f2", "body": "#bf9a6b", "goal": "#d92626", "start": "#2c7a4b"}
 
 
-def tasks_table() -> Any:
-    """Return the seven tasks as a rich table."""
+def tasks_table(width: int = 120) -> Any:
+    """Return the seven tasks as a rich table; one narrower than 120 columns leaves out the descriptions."""
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("task", "Gymnasium id", "training goal", "test goal"):
-        table.add_column(heading, no_wrap=heading == "task")
-    for heading in ("success within", "steps"):
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("task, Gymnasium id", "training goal", "test goal"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("within", "steps"):
         table.add_column(heading, justify="right")
-    table.add_column("what")
+    if width >= _WIDE:
+        table.add_column("what")
     for task in TASKS:
-        train, test = _goal_text(task)
-        table.add_row(task.name, task.id, train, test, f"{task.radius:g}", str(task.max_steps), task.description)
+        train, test = _goal_text(task.train_goal), _goal_text(task.test_goal)
+        cells = [f"[bold]{task.name}[/]\n[dim]{task.id}[/]", train, "the same" if test == train else test]
+        cells += [f"{task.radius:g}", str(task.max_steps), task.description]
+        table.add_row(*cells[: len(table.columns)])
     return table
 
 
@@ -40,15 +44,14 @@ def print_tasks() -> None:
     """Print the table of tasks to the terminal."""
     from rich.console import Console
 
-    Console().print(tasks_table())
+    console = Console()
+    console.print(tasks_table(console.width))
 
 
-def _goal_text(task: Task) -> tuple[str, str]:
-    if task.body == "pusher":  # its goal is (target, target): the six numbers say no more than the target's three
-        size = 3
-        texts = [str(type(goal)(goal.at[:size])) for goal in (task.train_goal, task.test_goal)]  # ty: ignore
-        return texts[0], texts[1]
-    return str(task.train_goal), str(task.test_goal)
+def _goal_text(goal: Goal) -> str:
+    if isinstance(goal, FixedGoal) and len(goal.at) == 6:  # the pusher's (target, target) says no more than the target
+        return str(FixedGoal(goal.at[3:]))
+    return str(goal)
 
 
 def draw_task(task: str | Task, path: str | Path, *, camera: str = "top", flat: bool | None = None) -> str:
@@ -121,8 +124,9 @@ def draw_flat(env: GoalEnv, path: str | Path) -> None:
         axes.plot(starts[:, 0], starts[:, 1], "+", color=_INK["start"], label="start")
         if isinstance(env.task.train_goal, UniformGoal):
             (left, bottom), (right, top) = env.task.train_goal.low, env.task.train_goal.high
-            box = {"fill": False, "ls": "--", "ec": _INK["goal"], "label": "training goals"}
-            axes.add_patch(Rectangle((left, bottom), right - left, top - bottom, **box))
+            box = Rectangle((left, bottom), right - left, top - bottom, fill=False, ls="--", ec=_INK["goal"])
+            box.set_label("training goals")
+            axes.add_patch(box)
     axes.legend(loc="upper right", fontsize="small")
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=PICTURE_SIZE / 6)

@@ -43,7 +43,8 @@ class UniformGoal:
         return rng.uniform(self.low, self.high)
 
     def __str__(self) -> str:
-        return " x ".join(f"U({low:g}, {high:g})" for low, high in zip(self.low, self.high, strict=True))
+        axes = [f"U({low:g}, {high:g})" for low, high in zip(self.low, self.high, strict=True)]
+        return f"{axes[0]} per axis" if len(set(axes)) == 1 else " x ".join(axes)
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class NormalGoal:
         return rng.normal(self.mean, self.std)
 
     def __str__(self) -> str:
-        return f"({_numbers(self.mean)}) + N(0, {self.std:g})"
+        return f"N(({_numbers(self.mean)}), {self.std:g})"
 
 
 Goal = FixedGoal | UniformGoal | NormalGoal
