@@ -9,6 +9,7 @@ far a segment moves along its subgoal, averaged over the episodes of the last 10
 from __future__ import annotations
 
 import csv
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from higl.health import episode_metrics
 from higl.learner import Learner
 from higl.presets import preset
 from higl.rollout import Policy, Spaces, collect_episode
+from higl.settings import apply
 
 HALL = ("#########", *(["#.......#"] * 3), "#...S...#", *(["#.......#"] * 3), "#########")
 RADIUS = 3.0
@@ -48,6 +50,9 @@ class Args:
     seed: int = 0
     steps: int = 150_000
     out: Path | None = None
+    """CSV file of the curve."""
+    set: tuple[str, ...] = ()
+    """Settings that differ from the preset, as `low.actor_learning_rate=3e-4`."""
 
 
 def average(rows: Sequence[dict[str, float]], name: str) -> float:
@@ -56,7 +61,8 @@ def average(rows: Sequence[dict[str, float]], name: str) -> float:
 
 def main(args: Args) -> None:
     config = preset("ant-maze-u", "hiro")
-    config = replace(config, seed=args.seed)
+    changes = {name: json.loads(value) for name, value in (change.split("=") for change in args.set)}
+    config = apply(replace(config, seed=args.seed), changes)
     env = gymnasium.make("higl/AntMaze-v0", map=HALL, cell=4.0, goal=(8.0, 8.0))
     learner = Learner(config, Spaces.of(env))
     rows: list[dict[str, float]] = []

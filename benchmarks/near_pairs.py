@@ -1,0 +1,80 @@
+"""How often the planner chooses another landmark when it weighs only each node's nearest landmarks.
+
+    python benchmarks/near_pairs.py runs/ant-maze-u-sparse-higl-0
+
+Reads a run's last checkpoint, samples batches and landmarks as the high level's update does, and compares the
+selections with those of the full graph. Prints, for each number of neighbours, the share of states whose selected
+landmark differs, the share whose pseudo-landmark moves by more than half the shift, and the pairs weighed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+
+from higl.checkpoint import Checkpoints, restore_learner
+from higl.envs.make import make_env
+from higl.high import pseudo_landmark
+from higl.learner import Learner, LearnerState
+from higl.replay import sample
+from higl.rollout import Spaces
+from higl.runlog import CHECKPOINTS, read_config
+
+
+@dataclass
+class Args:
+    """Compare near pairs with the full graph."""
+
+    run: Annotated[Path, tyro.conf.Positional]
+    batches: int = 50
+    neighbours: tuple[int, ...] = (3, 4, 5, 6, 8, 10, 15)
+
+
+def load(run: Path) -> Learner:
+    """Return the learner of a run's newest checkpoint."""
+    config = read_config(run)
+    learner = Learner(config, Spaces.of(make_env(config.task, config.reward)))
+    loaded = Checkpoints(run / CHECKPOINTS).load(print)
+    assert loaded is not None, f"{run} has no checkpoint"
+    restore_learner(learner, *loaded)
+    return learner
+
+
+def compare(learner: Learner, neighbours: int, state: LearnerState, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return which states' selections differ from the full graph's, and how far their pseudo-landmarks lie apart."""
+    stages, config = learner.stages, learner.config
+    rows_key, landmark_key = jax.random.split(key)
+    rows = sample(state.high_buffer, rows_key, config.high.batch_size)
+    landmarks = stages.sample_landmarks(state.low_buffer, state.novelty.queue, landmark_key)
+    near = stages.plan(state.low.networks, landmarks, rows, neighbours)
+    full = stages.plan(state.low.networks, landmarks, rows, 0)
+    near_pseudo = pseudo_landmark(config.landmarks, rows.achieved, near.achieved)
+    full_pseudo = pseudo_landmark(config.landmarks, rows.achieved, full.achieved)
+    return near.index != full.index, jnp.linalg.norm(near_pseudo - full_pseudo, axis=-1)
+
+
+def main(args: Args) -> None:
+    learner = load(args.run)
+    config = learner.config
+    total, batch = config.landmarks.coverage + config.landmarks.novelty, config.high.batch_size
+    print(f"{args.run.name}, step {learner.steps:,}, {total} landmarks, {args.batches} batches of {batch}")
+    for neighbours in args.neighbours:
+        program = jax.jit(partial(compare, learner, neighbours))
+        results = [program(learner.state, jax.random.key(number)) for number in range(args.batches)]
+        differs = np.mean([np.asarray(result[0]) for result in results])
+        moved = np.mean([np.asarray(result[1]) > config.landmarks.shift / 2 for result in results])
+        pairs = total * min(neighbours + 1, total) + 2 * batch * min(neighbours, total) + batch
+        print(
+            f"{neighbours:3d} neighbours: other landmark {differs:6.2%}, moved {moved:6.2%}, {pairs:5d} pairs weighed"
+        )
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Args))
