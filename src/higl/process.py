@@ -12,6 +12,8 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
+from higl.settings import SettingsError
+
 # JAX's own word for each device that a user may name.
 DEVICES = {"cpu": "cpu", "gpu": "cuda"}
 
@@ -25,7 +27,7 @@ def prepare_process(cores: Sequence[int] = (), device: str | None = None) -> Non
     A variable that the user has set already wins.
 
     Raises:
-        ValueError: there is no such core.
+        SettingsError: there is no such core.
     """
     if cores:
         pin_cores(cores)
@@ -44,12 +46,12 @@ def prepare_process(cores: Sequence[int] = (), device: str | None = None) -> Non
 def pin_cores(cores: Sequence[int]) -> None:
     """Run on these cores only. XLA sizes its thread pool by them."""
     if not hasattr(os, "sched_setaffinity"):
-        raise ValueError("--cores: this system does not let a process choose its cores")
+        raise SettingsError("--cores: this system does not let a process choose its cores")
     try:
         os.sched_setaffinity(0, cores)
     except (OSError, ValueError):
         allowed = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
-        raise ValueError(f"--cores: no core {' '.join(map(str, cores))}; this process may use {allowed}") from None
+        raise SettingsError(f"--cores: no core {' '.join(map(str, cores))}; this process may use {allowed}") from None
 
 
 def available_cores() -> int:

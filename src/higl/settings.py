@@ -43,9 +43,7 @@ def build_config(flags: Layer, file: Path | None = None) -> Config:
     Raises:
         SettingsError: what is wrong with a setting, and where it came from.
     """
-    layers = [flags]
-    if file is not None:
-        layers.insert(0, read_settings(file))
+    layers = [flags] if file is None else [read_settings(file), flags]
     chosen: Layer = {"task": None, "algo": "higl", "preset": "best"}
     for layer in layers:
         chosen |= {name: layer[name] for name in chosen if name in layer}
@@ -54,9 +52,16 @@ def build_config(flags: Layer, file: Path | None = None) -> Config:
     for name in chosen:
         _convert({name: chosen[name]})
     config = preset(chosen["task"], chosen["algo"], chosen["preset"])
-    for layer in layers:
-        config = apply(config, layer)
-    return config
+    if file is not None:
+        config = _from_file(file, config, layers[0])
+    return apply(config, flags)
+
+
+def _from_file(file: Path, config: Config, layer: Layer) -> Config:
+    try:
+        return apply(config, layer)
+    except SettingsError as error:
+        raise SettingsError(f"{file}: {error}") from None
 
 
 def apply(config: Config, layer: Mapping[str, Any]) -> Config:
@@ -72,14 +77,16 @@ def _convert(values: Layer) -> Config:
     try:
         return msgspec.convert(_nested(values), Config)
     except msgspec.ValidationError as error:
-        reason, _, place = str(error).partition(" - at `$.")
-        name = place.rstrip("`").partition("[")[0]
+        name = str(error).partition("`$.")[2].rstrip("`").partition("[")[0]
         shown = msgspec.json.encode(values.get(name), enc_hook=str).decode()
-        raise SettingsError(f"{name} = {shown}: {_decapitalised(reason).replace('`', '')}") from None
+        expected = describe(setting_types(Config)[name]) if name in values else str(error)
+        raise SettingsError(f"{name} = {shown}: expected {expected}") from None
 
 
-def _decapitalised(text: str) -> str:
-    return text[:1].lower() + text[1:]
+def differences(old: Config, new: Config) -> list[str]:
+    """Return what two configurations do not have in common, as `name = old -> new`."""
+    before, after = _flat(msgspec.to_builtins(old)), _flat(msgspec.to_builtins(new))
+    return [f"{name} = {before[name]} -> {after[name]}" for name in after if before[name] != after[name]]
 
 
 def check_names(names: Iterable[str], known: Iterable[str], *, flag: str = "") -> None:

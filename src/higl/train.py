@@ -27,22 +27,16 @@ from higl.process import available_cores
 from higl.progress import Progress, duration, evaluation_line
 from higl.rollout import Episode, Spaces, collect_episode
 from higl.runlog import CHECKPOINTS, POLICY, SNAPSHOTS, RunFolder
+from higl.seeds import EVALUATION, TRAINING, episode_seed
 from higl.settings import SettingsError
 from higl.snapshot_store import SnapshotStore
 from higl.tensorboard import EventWriter
-
-TRAINING, EVALUATION = 0, 1
 
 EXIT_FAILED = 1
 
 
 class EpisodeError(RuntimeError):
     """An environment raised an exception or gave numbers that are not finite."""
-
-
-def episode_seed(seed: int, stream: int, *place: int) -> int:
-    """Return the seed of one episode: of a run's seed, of training or evaluation, and of its number."""
-    return int(np.random.SeedSequence([seed, stream, *place]).generate_state(1)[0])
 
 
 def check_spaces(config: Config, spaces: Spaces) -> None:
@@ -174,8 +168,8 @@ class Training:
         self.events.write("evaluation/", row, learner.steps)
         try:
             self.snapshots.take(learner, self.test_env, episodes)
-        except OSError as error:
-            self._warn(f"the snapshot at step {learner.steps} could not be written ({error.strerror})")
+        except Exception as error:  # a run of hours does not end for want of a picture
+            self._warn(f"no snapshot at step {learner.steps}: {type(error).__name__}: {error}")
 
     def _save(self) -> bool:
         """Write a checkpoint and the policy; return whether that went well."""

@@ -56,18 +56,20 @@ def _to_path(kind: type, value: Any) -> Any:
     return Path(value) if kind is Path else kind(value)
 
 
-def one_line_errors(command: Command) -> Command:
+def one_line_errors(name: str) -> Callable[[Command], Command]:
     """Turn the errors that a user can mend into one line on standard error: exit 2 if asked wrongly, else 1."""
-    name = getattr(command, "__name__", "")
 
-    @wraps(command)
-    def guarded(arguments: list[str]) -> int:
-        try:
-            return command(arguments)
-        except (ValueError, RuntimeError, OSError) as error:
-            if not type(error).__module__.startswith("higl") and not isinstance(error, OSError):
-                raise
-            print(f"higl {name}: {' '.join(str(error).split())}", file=sys.stderr)
-            return 2 if isinstance(error, ValueError) else 1
+    def guard(command: Command) -> Command:
+        @wraps(command)
+        def guarded(arguments: list[str]) -> int:
+            try:
+                return command(arguments)
+            except (ValueError, RuntimeError, OSError) as error:
+                if not type(error).__module__.startswith("higl.") and not isinstance(error, OSError):
+                    raise
+                print(f"higl {name}: {' '.join(str(error).split())}", file=sys.stderr)
+                return 2 if isinstance(error, ValueError) else 1
 
-    return guarded
+        return guarded
+
+    return guard

@@ -15,7 +15,7 @@ from higl.files import replace_file
 from higl.process import prepare_process
 from higl.progress import Progress, make_progress
 from higl.runlog import CONFIG, RunFolder, is_run, read_config, read_facts
-from higl.settings import SettingsError, apply, build_config, parse_flags, setting_types, to_toml
+from higl.settings import SettingsError, apply, build_config, differences, parse_flags, setting_types, to_toml
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ def _train_help(
     """
 
 
-@one_line_errors
+@one_line_errors("train")
 def train(arguments: list[str]) -> int:
     """Train a task into a new run folder, or continue the run that is in it."""
     wants_help = asks_for_help(arguments)
@@ -106,11 +106,10 @@ def default_folder(config: Config) -> Path:
 def _train_again(out: Path, config: Config, options: TrainOptions) -> int:
     """Offer to continue the run that is in a folder already."""
     earlier = read_config(out)
-    different = [line for line in to_toml(config).splitlines() if line not in to_toml(earlier).splitlines()]
+    different = differences(earlier, config)
     if different:
-        raise SettingsError(
-            f"{out} holds a run with other settings (here: {'; '.join(different[:3])}): choose another --out"
-        )
+        some = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
+        raise SettingsError(f"{out} holds a run with other settings ({some}): choose another --out")
     state = read_facts(out)["status"]
     if state == "finished":
         print(f"{out} holds this run, and it is finished. `higl eval {out}` measures it.")
@@ -126,7 +125,7 @@ def _agrees(question: str) -> bool:
     return input(f"{question} [Y/n] ").strip().lower() in ("", "y", "yes")
 
 
-@one_line_errors
+@one_line_errors("resume")
 def resume(arguments: list[str]) -> int:
     """Continue a run."""
     if asks_for_help(arguments):
@@ -147,10 +146,11 @@ def _work(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
     prepare_process(options.cores, options.device)
     # Only now: importing JAX fixes what the line above chooses.
     from higl.envs.make import make_env
+
+    env = make_env(config.task, config.reward, "train")
     from higl.rollout import Spaces
     from higl.train import Training, check_spaces
 
-    env = make_env(config.task, config.reward, "train")
     check_spaces(config, Spaces.of(env))
     progress = make_progress(quiet=options.quiet)
     folder = _open_folder(out, config, progress, new=new)

@@ -30,17 +30,17 @@ def make_env(task: str, reward: str = "sparse", mode: str = "train", **options: 
     try:
         env = gymnasium.make(task, **options)
     except gymnasium.error.Error as error:
-        raise TaskError(f"unknown task {task!r}{_nearest(task)} ({_first_line(error)})") from None
+        raise TaskError(f"unknown task {task!r}{_nearest(task, error)}") from None
     except ModuleNotFoundError as error:
         raise TaskError(f"task {task!r} needs a package that is not installed: {_first_line(error)}") from None
     _check(task, env)
     return env
 
 
-def _nearest(task: str) -> str:
+def _nearest(task: str, error: Exception) -> str:
     known = [name for own in TASKS for name in (own.name, own.id)] + list(gymnasium.registry)
     found = difflib.get_close_matches(task, known, n=1)
-    return f"; did you mean {found[0]!r}?" if found else "; `higl tasks` lists ours"
+    return f"; did you mean {found[0]!r}?" if found else f" ({_first_line(error)}); `higl tasks` lists ours"
 
 
 def _first_line(error: Exception) -> str:

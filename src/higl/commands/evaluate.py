@@ -1,0 +1,141 @@
+"""`higl eval`: how well a trained policy does, over many episodes."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from math import sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tyro
+
+from higl.commands.arguments import asks_for_help, one_line_errors, read_options, show_help
+from higl.process import available_cores, prepare_process
+from higl.runlog import POLICY, RunFolderError, is_run
+from higl.settings import SettingsError
+
+if TYPE_CHECKING:
+    from higl.evaluate import Outcome
+
+# Two-sided 95% quantile of the normal distribution.
+_Z = 1.959964
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalOptions:
+    """Measure a trained policy on its task's test goals, without exploration, on all cores."""
+
+    run: tyro.conf.Positional[Path]
+    """Folder of a run, or a policy file."""
+    episodes: int = 100
+    """Number of episodes."""
+    seed: int = 0
+    """Seed of the episodes: the same seed gives the same ones, on any number of cores."""
+    cores: tuple[int, ...] = ()
+    """Cores to run on; all if not given."""
+    json: bool = False
+    """Print one line of JSON, with every episode."""
+
+
+@one_line_errors("eval")
+def evaluate(arguments: list[str]) -> int:
+    """Measure a trained policy and print what came out."""
+    if asks_for_help(arguments):
+        return show_help("eval", EvalOptions)
+    options = read_options(arguments, EvalOptions, ["run"])
+    if options.episodes < 1 or options.seed < 0:
+        raise SettingsError("--episodes must be 1 or more, and --seed 0 or more")
+    file = policy_path(options.run)
+    prepare_process(options.cores)
+    from higl.policy_file import load_policy
+
+    _, config = load_policy(file)
+    outcomes = measure(file, options.seed, options.episodes)
+    summary = {"policy": str(file), "task": config.task, "reward": config.reward, "seed": options.seed}
+    summary |= summarise(outcomes)
+    if options.json:
+        print(json.dumps(summary | {"outcomes": [asdict(outcome) for outcome in outcomes]}))
+    else:
+        print(text(summary))
+    return 0
+
+
+def policy_path(run: Path) -> Path:
+    """Return the policy file of a run.
+
+    Raises:
+        RunFolderError: there is none.
+    """
+    if run.is_file():
+        return run
+    if not is_run(run):
+        raise RunFolderError(f"{run} is neither a run folder nor a policy file")
+    if not (run / POLICY).exists():
+        raise RunFolderError(f"{run} has no policy yet: it is written with the first checkpoint")
+    return run / POLICY
+
+
+def measure(file: Path, seed: int, episodes: int) -> list[Outcome]:
+    """Run the episodes, shared out among the cores."""
+    workers = min(available_cores(), episodes)
+    shares = [range(start, episodes, workers) for start in range(workers)]
+    if workers == 1:
+        return _measure_share(file, seed, shares[0])
+    context = multiprocessing.get_context("spawn")  # a fork would copy JAX in the middle of its threads' work
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        parts = list(pool.map(_measure_share, [file] * workers, [seed] * workers, shares))
+    return [parts[index % workers][index // workers] for index in range(episodes)]
+
+
+def _measure_share(file: Path, seed: int, indices: range) -> list[Outcome]:
+    from higl.envs.make import make_env
+    from higl.evaluate import evaluate as run_episodes
+    from higl.policy_file import load_policy
+    from higl.seeds import MEASURING, episode_seed
+
+    policy, config = load_policy(file)
+    env = make_env(config.task, config.reward, "test")
+    return run_episodes(env, policy, [episode_seed(seed, MEASURING, index) for index in indices])
+
+
+def summarise(outcomes: list[Outcome]) -> dict[str, Any]:
+    """Return the averages over episodes; `steps_to_success` is over those that succeeded, None if none did."""
+    count = len(outcomes)
+    successes = sum(outcome.success for outcome in outcomes)
+    times = [outcome.steps_to_success for outcome in outcomes if outcome.steps_to_success is not None]
+    return {
+        "episodes": count,
+        "successes": successes,
+        "success": successes / count,
+        "success_interval": wilson_interval(successes, count),
+        "steps_to_success": sum(times) / len(times) if times else None,
+        "path_length": sum(outcome.path_length for outcome in outcomes) / count,
+        "return": sum(outcome.reward for outcome in outcomes) / count,
+    }
+
+
+def wilson_interval(successes: int, count: int) -> tuple[float, float]:
+    """Return the 95% interval of a rate (Wilson's: sensible for few episodes and for rates near 0 and 1)."""
+    rate, share = successes / count, _Z * _Z / count
+    centre = (rate + share / 2) / (1 + share)
+    half = _Z / (1 + share) * sqrt(rate * (1 - rate) / count + share / (4 * count))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def text(summary: dict[str, Any]) -> str:
+    """Return a summary as people read it."""
+    low, high = summary["success_interval"]
+    steps = summary["steps_to_success"]
+    return "\n".join(
+        [
+            f"{summary['policy']}: {summary['task']}, {summary['reward']} reward, test goals, seed {summary['seed']}",
+            f"  success           {summary['success']:.1%} of {summary['episodes']} episodes "
+            f"(95% interval {low:.1%} to {high:.1%})",
+            f"  steps to success  {'-' if steps is None else f'{steps:.1f}'}",
+            f"  path length       {summary['path_length']:.2f}",
+            f"  return            {summary['return']:.2f}",
+        ]
+    )
