@@ -141,7 +141,7 @@ def test_plan(task, tmp_path):
     assert task.id in said
     picture = iio.imread(tmp_path / "new folder" / "plan.png")
     assert picture.shape[:2] == (800, 800)
-    assert len(np.unique(picture.reshape(-1, picture.shape[-1]), axis=0)) > 20
+    assert len(np.unique(picture[::8, ::8].reshape(-1, picture.shape[-1]), axis=0)) > 5
 
 
 def test_draw_task_through_mujoco(gl, tmp_path):
