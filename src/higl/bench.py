@@ -29,7 +29,7 @@ from higl.adjacency import CALL_BATCHES, epoch_batches
 from higl.checkpoint import Checkpoints, Counters, learner_arrays
 from higl.config import Algorithm, Config
 from higl.envs.make import make_env
-from higl.evaluate import evaluate
+from higl.evaluation import evaluate
 from higl.high import relabel
 from higl.learner import Learner
 from higl.nets import MLP

@@ -20,7 +20,7 @@ import numpy as np
 
 from higl.checkpoint import CheckpointError, Checkpoints, Counters, learner_arrays, restore_learner
 from higl.config import Config
-from higl.evaluate import Outcome
+from higl.evaluation import Outcome
 from higl.learner import Learner
 from higl.policy_file import save_policy
 from higl.process import available_cores

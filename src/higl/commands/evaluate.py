@@ -18,7 +18,7 @@ from higl.runlog import POLICY, RunFolderError, is_run
 from higl.settings import SettingsError
 
 if TYPE_CHECKING:
-    from higl.evaluate import Outcome
+    from higl.evaluation import Outcome
 
 # Two-sided 95% quantile of the normal distribution.
 _Z = 1.959964
@@ -92,7 +92,7 @@ def measure(file: Path, seed: int, episodes: int) -> list[Outcome]:
 
 def _measure_share(file: Path, seed: int, indices: range) -> list[Outcome]:
     from higl.envs.make import make_env
-    from higl.evaluate import evaluate as run_episodes
+    from higl.evaluation import evaluate as run_episodes
     from higl.policy_file import load_policy
     from higl.seeds import MEASURING, episode_seed
 
