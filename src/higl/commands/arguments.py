@@ -7,13 +7,16 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import tyro
 
 from higl.settings import Layer, SettingsError, parse_flags, setting_types
 
+# Marks of options for the help. A run's folder is its only positional argument; None needs no mention.
+Run = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+Cores = Annotated[tuple[int, ...], tyro.conf.arg(metavar="CORE ...", help_behavior_hint="(default: all)")]
 Options = TypeVar("Options")
 Command = Callable[[list[str]], int]
 
@@ -23,11 +26,10 @@ def asks_for_help(arguments: Sequence[str]) -> bool:
     return any(word in ("-h", "--help") for word in arguments)
 
 
-def show_help(command: str, kind: Any, default: Any = tyro.MISSING) -> int:
+def show_help(command: str, kind: Any) -> int:
     """Print the help of a command: every option of a dataclass (or function) with its default."""
-    kwargs = {} if default is tyro.MISSING else {"default": default}
     with contextlib.suppress(SystemExit):
-        tyro.cli(kind, prog=f"higl {command}", args=["--help"], **kwargs)
+        tyro.cli(kind, prog=f"higl {command}", args=["--help"], config=(tyro.conf.FlagCreatePairsOff,))
     return 0
 
 

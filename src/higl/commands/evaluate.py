@@ -10,9 +10,7 @@ from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tyro
-
-from higl.commands.arguments import asks_for_help, one_line_errors, read_options, show_help
+from higl.commands.arguments import Cores, Run, asks_for_help, one_line_errors, read_options, show_help
 from higl.process import available_cores, prepare_process
 from higl.runlog import POLICY, RunFolderError, is_run
 from higl.settings import SettingsError
@@ -28,14 +26,14 @@ _Z = 1.959964
 class EvalOptions:
     """Measure a trained policy on its task's test goals, without exploration, on all cores."""
 
-    run: tyro.conf.Positional[Path]
+    run: Run
     """Folder of a run, or a policy file."""
     episodes: int = 100
     """Number of episodes."""
     seed: int = 0
     """Seed of the episodes: the same seed gives the same ones, on any number of cores."""
-    cores: tuple[int, ...] = ()
-    """Cores to run on; all if not given."""
+    cores: Cores = ()
+    """Cores to run on."""
     json: bool = False
     """Print one line of JSON, with every episode."""
 

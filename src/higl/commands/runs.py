@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 from rich import box
@@ -23,7 +24,7 @@ _WIDE = 110
 class RunsOptions:
     """List the runs below a folder."""
 
-    folder: tyro.conf.Positional[Path] = Path("runs")
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")] = Path("runs")
     """Folder to look in."""
     json: bool = False
     """Print one line of JSON for each run."""

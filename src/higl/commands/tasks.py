@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -21,10 +21,12 @@ class TasksOptions:
 class ShowOptions:
     """Draw a task at the start of a test episode into an image file."""
 
-    task: tyro.conf.Positional[str]
+    task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
     """Short name or Gymnasium id of one of our tasks."""
-    out: Path | None = None
-    """File to write, also -o; its suffix says the format. TASK.png if not given."""
+    out: Annotated[
+        Path | None, tyro.conf.arg(aliases=["-o"], metavar="FILE", help_behavior_hint="(default: TASK.png)")
+    ] = None
+    """File to write; its suffix says the format."""
     camera: Literal["top", "track"] = "top"
     """Look down on the whole scene, or follow the body."""
     flat: bool = False

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from higl.commands.arguments import asks_for_help, make_options, one_line_errors, read_options, show_help
+from higl.commands.arguments import Cores, Run, asks_for_help, make_options, one_line_errors, read_options, show_help
 from higl.config import Config
 from higl.files import replace_file
 from higl.process import prepare_process
@@ -24,10 +24,12 @@ class WorkOptions:
 
     quiet: bool = False
     """Show warnings only."""
-    cores: tuple[int, ...] = ()
-    """Cores to run on, as `--cores 0` for one run per core; all if not given."""
-    device: Literal["cpu", "gpu"] | None = None
-    """Where to learn; JAX's own choice if not given."""
+    cores: Cores = ()
+    """Cores to run on; `--cores 0` and `--cores 1` for one run per core."""
+    device: Annotated[
+        Literal["cpu", "gpu"] | None, tyro.conf.arg(metavar="{cpu,gpu}", help_behavior_hint="(default: JAX's choice)")
+    ] = None
+    """Where to learn."""
     checkpoint_minutes: float = 5.0
     """Minutes between two checkpoints (0: after every episode)."""
 
@@ -36,10 +38,12 @@ class WorkOptions:
 class TrainOptions(WorkOptions):
     """Where a run starts from and where it goes."""
 
-    config: Path | None = None
+    config: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
     """TOML file with settings; flags come after it."""
-    out: Path | None = None
-    """Folder of the run; runs/TASK-REWARD-ALGO-SEED if not given."""
+    out: Annotated[
+        Path | None, tyro.conf.arg(metavar="RUN", help_behavior_hint="(default: runs/TASK-REWARD-ALGO-SEED)")
+    ] = None
+    """Folder of the run."""
     resume: bool = False
     """If the folder holds this run already, continue it without asking."""
 
@@ -48,19 +52,20 @@ class TrainOptions(WorkOptions):
 class ResumeOptions(WorkOptions):
     """Continue a run from its last checkpoint, as if it had never stopped."""
 
-    run: tyro.conf.Positional[Path]
+    run: Run
     """Folder of the run."""
-    steps: int | None = None
-    """Go on to so many environment steps in all; as before if not given."""
+    steps: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: as before)")] = None
+    """Go on to so many environment steps in all."""
 
 
 def _train_help(
     settings: Annotated[Config, tyro.conf.arg(name="")], options: Annotated[TrainOptions, tyro.conf.arg(name="")]
 ) -> None:
-    """Train a task. Settings come from the preset of the task, then from a file (--config), then from flags.
+    """Train a task: a short name (`higl tasks` lists them) or any Gymnasium id.
 
-    The defaults shown are the preset's: `higl train point-maze --algo hrac --help` shows those of that task and
-    algorithm. TASK is a short name (`higl tasks` lists them) or any Gymnasium id.
+    Settings come from the task's preset, then from a file (--config), then from flags.
+
+    The defaults below are the preset's; name a task and an algorithm to see theirs.
     """
 
 
