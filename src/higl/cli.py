@@ -20,6 +20,8 @@ COMMANDS = {
     "resume": ("higl.commands.train", "resume", "continue a run from its last checkpoint"),
     "eval": ("higl.commands.evaluate", "evaluate", "measure a trained policy over many episodes"),
     "runs": ("higl.commands.runs", "runs", "list runs with their state and latest success"),
+    "sweep": ("higl.commands.sweep", "sweep", "many runs: the figures of the paper, or your own"),
+    "results": ("higl.commands.results", "results", "keep the results of runs, and make the page of them"),
     "tasks": ("higl.commands.tasks", "tasks", "list the tasks"),
     "show": ("higl.commands.tasks", "show", "draw a task"),
 }

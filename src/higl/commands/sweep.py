@@ -102,7 +102,7 @@ class CollectOptions(PlanOptions):
     """Folder of the results."""
 
 
-@one_line_errors
+@one_line_errors("sweep")
 def sweep(arguments: list[str]) -> int:
     """Call one of the commands below `higl sweep`."""
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -152,14 +152,15 @@ def list_entries(options: ListOptions) -> int:
     """Print the entries of a catalogue."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("sweep", "what", "tasks", "curves", "runs", "steps"):
-        table.add_column(name, justify="right" if name in ("runs", "steps") else "left")
+        right = name in ("curves", "runs", "steps")
+        table.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=right or name == "sweep")
     for entry in read_catalogue(options.catalogue).values():
         plan = make_plan(entry, Path())
         tasks = list(dict.fromkeys(f"{task.task} {task.reward}" for task in entry.tasks))
-        shown = tasks[0] if len(tasks) == 1 else f"{len(tasks)} tasks"
-        curves = ", ".join(variant.name for variant in entry.variants)
+        shown = tasks[0] if len(tasks) == 1 else str(len(tasks))
+        curves = str(len(entry.variants))
         steps = f"{sum(run.config.steps for run in plan) / 1e6:g}M"
-        table.add_row(entry.name, Text(entry.title), shown, Text(curves), str(len(plan)), steps)
+        table.add_row(entry.name, Text(entry.title), shown, curves, str(len(plan)), steps)
     Console().print(table)
     return 0
 
@@ -173,12 +174,7 @@ def show_entry(options: ShowOptions) -> int:
         prepare_process(cores[:1])  # as a run of the sweep: one core
     times = StepTimes()
     hours = hours_left(plan, standings, times, _measure if options.estimate else None)
-    table = runs_table(plan, standings, entry.title)
-    table.add_column("hours left", justify="right")
-    for place, each in enumerate(hours[: len(table.rows)]):
-        table.columns[-1]._cells.append("?" if each is None else f"{each:.1f}")
-    console = Console()
-    console.print(table)
+    Console().print(runs_table(plan, standings, entry.title, hours))
     known = [each for each in hours if each is not None]
     if len(known) == len(hours):
         wall = wall_hours(known, len(cores))

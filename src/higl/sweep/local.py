@@ -1,0 +1,90 @@
+"""The local back end: one process per core, pinned to it, with one thread."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from typing import IO
+
+from higl.settings import SettingsError
+from higl.sweep.plan import PlannedRun, command
+from higl.sweep.runner import Ended
+from higl.sweep.work import environment
+
+
+def choose_cores(wanted: Sequence[int]) -> list[int]:
+    """Return the cores to work on: those wanted, or all that this process may use.
+
+    Raises:
+        SettingsError: there is no such core.
+    """
+    allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+    missing = [core for core in wanted if core not in allowed]
+    if missing:
+        raise SettingsError(f"--cores: no core {missing[0]}; this process may use {', '.join(map(str, allowed))}")
+    return list(dict.fromkeys(wanted)) or allowed
+
+
+class LocalBackend:
+    """Runs as children of this process, each on a core of its own."""
+
+    def __init__(self, cores: Sequence[int], checkpoint_minutes: float):
+        self._idle = list(cores)
+        self._pins = hasattr(os, "sched_setaffinity")
+        self._checkpoint_minutes = checkpoint_minutes
+        self._children: list[tuple[PlannedRun, int, subprocess.Popen]] = []
+
+    def free(self) -> bool:
+        """Whether a core is idle."""
+        return bool(self._idle)
+
+    def active(self) -> int:
+        """Return how many children there are."""
+        return len(self._children)
+
+    def start(self, run: PlannedRun) -> None:
+        """Start or continue a run on an idle core.
+
+        The child has a session of its own: a Ctrl-C in the terminal reaches it through this process only.
+        """
+        core = self._idle.pop(0)
+        words = command(run, os.getpid(), self._checkpoint_minutes, [core] if self._pins else [])
+        with open(run.output_file, "wb") as output:
+            child = spawn(words, output)
+        self._children.append((run, core, child))
+
+    def poll(self) -> list[Ended]:
+        """Return the children that have ended."""
+        ended = [(run, core, child) for run, core, child in self._children if child.poll() is not None]
+        for item in ended:
+            self._children.remove(item)
+            self._idle.append(item[1])
+        return [Ended(run, child.returncode) for run, _, child in ended]
+
+    def stop(self) -> None:
+        """Send SIGTERM: each child saves and ends."""
+        self._send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: int) -> None:
+        for _, _, child in self._children:
+            child.send_signal(number)
+
+    def close(self) -> None:
+        """Leave no child behind, also if this process fails."""
+        self.stop()
+        for _, _, child in self._children:
+            child.wait()
+        self._children.clear()
+
+
+def spawn(words: Sequence[str], output: IO[bytes]) -> subprocess.Popen:
+    """Start a run's process in a session of its own, its output in a file."""
+    return subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment(), start_new_session=True
+    )
