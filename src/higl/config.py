@@ -56,6 +56,8 @@ class LowConfig(LevelConfig):
     """Discount factor, gamma."""
     exploration: float = 3.0
     """Standard deviation of the exploration noise, in the units of the action."""
+    noise_unit: Literal["action", "range"] = "action"
+    """Unit of this level's three sigmas: that of the action (the paper's tables), or half the range of each action."""
     hidden_entries: tuple[int, ...] = (0, 1)
     """Entries of the observation that the low level must not see (the goal coordinates, if subgoals are relative)."""
 
@@ -180,6 +182,10 @@ class Config:
     """Environment steps of the run."""
     time_limit: Literal["terminal", "bootstrap"] = "terminal"
     """What a time limit is to the values: the end (time is observed), or nothing (it is not)."""
+    observe_achieved: bool = False
+    """Put the achieved goal before the observation, for an environment whose observation leaves it out."""
+    num_envs: int = 1
+    """Environments that episodes are collected from at once, all with the same policy."""
     low: LowConfig = field(default_factory=LowConfig)
     high: HighConfig = field(default_factory=HighConfig)
     adjacency: AdjacencyConfig = field(default_factory=AdjacencyConfig)

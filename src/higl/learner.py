@@ -30,7 +30,7 @@ from higl.low import LowRow, low_batch, low_distance, visible_entries
 from higl.nets import MLP, tree_finite
 from higl.novelty import NoveltyState, Queue, distil, goal_space_distance, init_novelty, novelty, update_queue
 from higl.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
-from higl.rollout import Episode, Policy, Spaces, high_rows, low_rows, subgoal_limit
+from higl.rollout import Episode, Policy, Spaces, high_rows, low_noise_unit, low_rows, subgoal_limit
 
 Metrics = dict[str, float]
 
@@ -73,7 +73,8 @@ class Stages:
         self.scheme = config.high.subgoals
         self.limit = subgoal_limit(config, spaces)
         self.visible = visible_entries(config.low, spaces.observation)
-        self.low = td3.TD3(config.low, spaces.observation + spaces.goal, (1.0,) * spaces.action, spaces.action_range)
+        unit = low_noise_unit(config, spaces)
+        self.low = td3.TD3(config.low, spaces.observation + spaces.goal, (1.0,) * spaces.action, unit)
         scale = tuple(float(x) for x in self.limit)
         self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale, (1.0,) * spaces.goal)
         self.insert = jax.jit(insert, donate_argnums=0)

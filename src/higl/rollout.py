@@ -59,6 +59,11 @@ def subgoal_limit(config: Config, spaces: Spaces) -> np.ndarray:
     return np.broadcast_to(np.asarray(config.high.subgoal_range, np.float32), (spaces.goal,)).copy()
 
 
+def low_noise_unit(config: Config, spaces: Spaces) -> tuple[float, ...]:
+    """Return what the low level's sigmas are divided by, so that they fit actions scaled to [-1, 1]: [A]."""
+    return spaces.action_range if config.low.noise_unit == "action" else (1.0,) * spaces.action
+
+
 class Policy:
     """Both levels' actors in NumPy: what is needed to act. Works on single observations and on batches."""
 
@@ -70,7 +75,7 @@ class Policy:
         self.visible = visible_entries(config.low, spaces.observation)
         self.action_low = np.asarray(spaces.action_low)
         self.action_high = np.asarray(spaces.action_high)
-        self.low_sigma = config.low.exploration / np.asarray(spaces.action_range)
+        self.low_sigma = config.low.exploration / np.asarray(low_noise_unit(config, spaces))
         self.high_sigma = config.high.exploration
 
     def propose(self, observation: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
@@ -134,7 +139,7 @@ def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: b
         subgoals.append(subgoal)
         actions.append(action)
         rewards.append(reward)
-        successes.append(bool(info.get("is_success", False)))
+        successes.append(succeeded(info))
     columns = (np.stack(column) for column in zip(*states, strict=True))
     return Episode(
         *columns,
@@ -147,12 +152,17 @@ def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: b
     )
 
 
+def succeeded(info: dict[str, Any]) -> bool:
+    """Return whether a step's info tells of success: `is_success`, or `success` (the mazes of gymnasium-robotics)."""
+    return bool(info.get("is_success", info.get("success", False)))
+
+
 def _float32(observation: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return observation, achieved and desired goal as single-precision vectors."""
+    """Return copies of observation, achieved and desired goal in single precision."""
     return (
-        observation["observation"].astype(np.float32),
-        observation["achieved_goal"].astype(np.float32),
-        observation["desired_goal"].astype(np.float32),
+        np.array(observation["observation"], np.float32),
+        np.array(observation["achieved_goal"], np.float32),
+        np.array(observation["desired_goal"], np.float32),
     )
 
 

@@ -10,6 +10,7 @@ import tomllib
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -26,7 +27,8 @@ class SettingsError(ValueError):
     """A setting is unknown, of the wrong type, or out of range. The message is one line."""
 
 
-def setting_types(kind: type, prefix: str = "") -> dict[str, Any]:
+@cache
+def setting_types(kind: type, prefix: str = "") -> Mapping[str, Any]:
     """Return the type of every setting of a (nested) dataclass by its dotted name."""
     found: dict[str, Any] = {}
     for name, hint in get_type_hints(kind).items():
@@ -113,7 +115,7 @@ _POSITIVE, _AT_LEAST_0, _SHARE = "more than 0", "0 or more", "from 0 to 1"
 # By the last part of the name: what has the same name has the same range in every part.
 _RANGES = {
     _POSITIVE: (
-        "steps every episodes epochs batch_size buffer_size policy_period period hidden embedding degree cell pool "
+        "steps num_envs every episodes epochs batch_size buffer_size policy_period period hidden embedding degree cell pool "
         "all_pairs_up_to actor_learning_rate critic_learning_rate learning_rate subgoal_range reward_scale "
         "epsilon cutoff"
     ),

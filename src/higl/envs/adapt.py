@@ -1,0 +1,155 @@
+"""Wrappers: a goal dictionary for an environment without one, and what the learner needs around an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+GoalFunction = Callable[[np.ndarray], np.ndarray]
+DesiredFunction = Callable[[np.random.Generator], Any]
+RewardFunction = Callable[[np.ndarray, np.ndarray, dict[str, Any]], float]
+
+# Makes the stream of desired goals another one than the environment's and the exploration's.
+_DESIRED = 2
+
+
+class GoalWrapper(gymnasium.Wrapper):
+    """Makes an environment goal-conditioned: see `wrap_goal`."""
+
+    def __init__(
+        self,
+        env: gymnasium.Env,
+        goal_fn: GoalFunction,
+        reward_fn: RewardFunction,
+        desired_fn: DesiredFunction,
+        success_fn: Callable[[np.ndarray, np.ndarray], bool] | None,
+    ):
+        super().__init__(env)
+        inner = env.observation_space
+        if not isinstance(inner, spaces.Box) or len(inner.shape) != 1:
+            raise ValueError(
+                f"wrap_goal: the observation must be a vector (a Box of one dimension), and this one is {inner}; "
+                "gymnasium.wrappers.FlattenObservation makes most others into one"
+            )
+        self._goal_fn, self._reward_fn, self._desired_fn = goal_fn, reward_fn, desired_fn
+        self._success_fn = success_fn
+        self._rng = np.random.default_rng()
+        size = len(self._goal(inner.sample()))
+        goal = spaces.Box(-np.inf, np.inf, (size,), np.float32)
+        self.observation_space = spaces.Dict(observation=inner, achieved_goal=goal, desired_goal=goal)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset the environment and draw a goal; both come from the seed."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        if seed is not None:  # one more number: the environment's own draws come from the seed alone
+            self._rng = np.random.default_rng([seed, _DESIRED])
+        self._desired = np.atleast_1d(np.asarray(self._desired_fn(self._rng), np.float32))
+        return self._dictionary(observation), info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Step the environment; the reward is `reward_fn`'s."""
+        observation, _, terminated, truncated, info = self.env.step(action)
+        found = self._dictionary(observation)
+        achieved, desired = found["achieved_goal"], found["desired_goal"]
+        if self._success_fn is not None:
+            info = info | {"is_success": bool(self._success_fn(achieved, desired))}
+        reward = float(self._reward_fn(achieved, desired, info))
+        return found, reward, bool(terminated), bool(truncated), info
+
+    def _goal(self, observation: np.ndarray) -> np.ndarray:
+        return np.atleast_1d(np.asarray(self._goal_fn(observation), np.float32))
+
+    def _dictionary(self, observation: np.ndarray) -> dict[str, np.ndarray]:
+        return {
+            "observation": observation,
+            "achieved_goal": self._goal(observation),
+            "desired_goal": self._desired,
+        }
+
+
+def wrap_goal(
+    env: gymnasium.Env,
+    goal_fn: GoalFunction,
+    reward_fn: RewardFunction | None = None,
+    *,
+    desired: DesiredFunction | np.ndarray | Sequence[float] | float,
+    radius: float | None = None,
+) -> gymnasium.Env:
+    """Make a goal-conditioned environment of one that is not.
+
+    Args:
+        env: An environment whose observation is a vector.
+        goal_fn: The achieved goal of an observation: `lambda observation: observation[:2]`.
+        reward_fn: `reward_fn(achieved, desired, info)`; the environment's own reward is not used. Not given: 0 within
+            `radius` of the goal, else -1.
+        desired: The goal: fixed numbers, or a function of a random generator that draws one for each episode.
+        radius: Distance within which the goal counts as reached; `info["is_success"]` tells it. Not given: the
+            environment's own `info["is_success"]`, if it has one.
+
+    Raises:
+        ValueError: the observation is no vector, or there is neither a reward nor a radius.
+    """
+    if reward_fn is None and radius is None:
+        raise ValueError("wrap_goal needs reward_fn or radius, or there is nothing to learn from")
+
+    def within(achieved: np.ndarray, desired: np.ndarray) -> bool:
+        assert radius is not None
+        return bool(np.linalg.norm(achieved - desired) < radius)
+
+    def sparse(achieved: np.ndarray, desired: np.ndarray, info: dict[str, Any]) -> float:
+        return 0.0 if within(achieved, desired) else -1.0
+
+    draw = desired if callable(desired) else lambda _: np.asarray(desired, np.float32)
+    return GoalWrapper(env, goal_fn, reward_fn or sparse, draw, None if radius is None else within)
+
+
+class ObserveAchieved(gymnasium.ObservationWrapper):
+    """Puts the achieved goal before the observation."""
+
+    def __init__(self, env: gymnasium.Env):
+        super().__init__(env)
+        parts: Any = env.observation_space
+        both = [parts["achieved_goal"], parts["observation"]]
+        low, high = (np.concatenate([getattr(part, end) for part in both]) for end in ("low", "high"))
+        joined = spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+        self.observation_space = spaces.Dict({**parts.spaces, "observation": joined})
+
+    def observation(self, observation: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return an observation with the achieved goal in front."""
+        return with_achieved(observation)
+
+
+def with_achieved(observation: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Put the achieved goal before the observation: [..., G + O]."""
+    both = [observation["achieved_goal"], observation["observation"]]
+    return {**observation, "observation": np.concatenate(both, axis=-1, dtype=np.float32)}
+
+
+class EndsInInfo(gymnasium.Wrapper):
+    """Tells the end of an episode in the info alone, and then stands still until it is reset.
+
+    So that a vector environment can go on with those that have not ended, and resets none by itself: each episode
+    has a seed of its own.
+    """
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset the environment."""
+        self._last: tuple[Any, float, bool, bool, dict[str, Any]] | None = None
+        observation, _ = self.env.reset(seed=seed, options=options)
+        return observation, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Step the environment, unless the episode has ended."""
+        if self._last is not None:
+            return self._last
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        success = bool(info.get("is_success", info.get("success", False)))
+        told = {"is_success": success, "terminated": bool(terminated), "truncated": bool(truncated)}
+        result = (observation, float(reward), False, False, told)
+        if terminated or truncated:
+            self._last = result
+        return result

@@ -1,0 +1,122 @@
+"""What an environment must be for the learner, told before any training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+PARTS = ("observation", "achieved_goal", "desired_goal")
+
+_WRAPPER = """
+import higl
+env = higl.wrap_goal(env, goal_fn=lambda observation: observation[:2], desired=[1.0, 2.0], radius=0.5)
+agent = higl.HIGL(env)
+"""
+
+
+class TaskError(ValueError):
+    """There is no such task, or it is not one that can be learned here."""
+
+
+def check_env(env: gymnasium.Env, name: str) -> None:
+    """Refuse an environment that no policy of ours can act in, by its spaces and by one step of it.
+
+    Raises:
+        TaskError: what is wrong, and what to do about it.
+    """
+    _check_observation_space(name, env.observation_space)
+    _check_action_space(name, env.action_space)
+    _check_steps(name, env)
+
+
+def _check_observation_space(name: str, space: spaces.Space) -> None:
+    if not isinstance(space, spaces.Dict) or not set(PARTS) & set(space):
+        raise TaskError(
+            f"task {name!r} is not goal-conditioned: its observation is {_short(space)}, and must be a Dict of "
+            f"{', '.join(PARTS)}. Three lines make it so (which numbers are the goal, where it lies, how near is near):"
+            + _WRAPPER
+        )
+    missing = [part for part in PARTS if part not in space.spaces]
+    if missing:
+        raise TaskError(
+            f"task {name!r}: the observation has no {' and no '.join(map(repr, missing))}; it must be a Dict of "
+            f"{', '.join(PARTS)}, and has {', '.join(space.spaces)}"
+        )
+    for part in PARTS:
+        box = space[part]
+        if not isinstance(box, spaces.Box) or len(box.shape) != 1 or box.shape[0] == 0:
+            raise TaskError(f"task {name!r}: {part} must be a vector (a Box of one dimension), and is {_short(box)}")
+        if not np.issubdtype(box.dtype, np.floating):
+            raise TaskError(f"task {name!r}: {part} must be of floating-point numbers, and is of {box.dtype}")
+    shapes = [space[part].shape for part in PARTS[1:]]
+    if shapes[0] != shapes[1]:
+        raise TaskError(f"task {name!r}: achieved_goal and desired_goal differ in shape, {shapes[0]} and {shapes[1]}")
+
+
+def _check_action_space(name: str, space: spaces.Space) -> None:
+    if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
+        raise TaskError(f"task {name!r}: actions must be continuous (a Box), and are discrete ({_short(space)})")
+    if not isinstance(space, spaces.Box) or len(space.shape) != 1 or space.shape[0] == 0:
+        raise TaskError(f"task {name!r}: actions must be a vector (a Box of one dimension), and are {_short(space)}")
+    if not np.issubdtype(space.dtype, np.floating):
+        raise TaskError(f"task {name!r}: actions must be of floating-point numbers, and are of {space.dtype}")
+    if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
+        raise TaskError(
+            f"task {name!r}: the range of the actions must be finite, and is {_short(space)}; wrap it: "
+            "gymnasium.wrappers.RescaleAction, or an action space of your own"
+        )
+    if not (space.low < space.high).all():
+        raise TaskError(f"task {name!r}: some action has an empty range ({_short(space)})")
+
+
+def _check_steps(name: str, env: gymnasium.Env) -> None:
+    """Reset the environment and step it once, and compare what comes with what was declared."""
+    reset = env.reset(seed=0)
+    if not isinstance(reset, tuple) or len(reset) != 2:
+        raise TaskError(f"task {name!r}: reset must return (observation, info), as Gymnasium has it")
+    _check_observation(name, env, reset[0], "reset")
+    low, high = _bounds(env)
+    step: Any = env.step(((low + high) / 2).astype(env.action_space.dtype))
+    if not isinstance(step, tuple) or len(step) != 5:
+        raise TaskError(
+            f"task {name!r}: step must return (observation, reward, terminated, truncated, info), as Gymnasium has it"
+        )
+    observation, reward, _, _, info = step
+    _check_observation(name, env, observation, "step")
+    if np.ndim(reward) != 0 or not np.isfinite(np.float64(reward)):
+        raise TaskError(f"task {name!r}: the reward must be a finite number, and step gave {reward!r}")
+    if not isinstance(info, dict):
+        raise TaskError(f"task {name!r}: the info must be a dict, and step gave {type(info).__name__}")
+
+
+def _check_observation(name: str, env: gymnasium.Env, observation: Any, where: str) -> None:
+    declared: Any = env.observation_space
+    if not isinstance(observation, dict):
+        raise TaskError(f"task {name!r}: {where} gave {type(observation).__name__} where a dict was declared")
+    for part in PARTS:
+        if part not in observation:
+            raise TaskError(f"task {name!r}: the observation that {where} gave has no {part!r}")
+        try:
+            value = np.asarray(observation[part], np.float64)
+        except (TypeError, ValueError):
+            raise TaskError(f"task {name!r}: {where} gave a {part} that is no vector of numbers") from None
+        if value.shape != declared[part].shape:
+            raise TaskError(
+                f"task {name!r}: {where} gave a {part} of shape {value.shape}, and {declared[part].shape} was declared"
+            )
+        if not np.isfinite(value).all():
+            raise TaskError(f"task {name!r}: {where} gave NaN or infinity in {part}")
+
+
+def _bounds(env: gymnasium.Env) -> tuple[np.ndarray, np.ndarray]:
+    action: Any = env.action_space
+    return action.low.astype(np.float64), action.high.astype(np.float64)
+
+
+def _short(space: spaces.Space) -> str:
+    """Name a space in a few words."""
+    text = str(space)
+    return text if len(text) <= 100 else f"{text[:97]}..."
