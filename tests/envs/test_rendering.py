@@ -1,5 +1,6 @@
 """Pictures: through MuJoCo where there is a GL library, plans everywhere."""
 
+import os
 import subprocess
 import sys
 
@@ -126,6 +127,21 @@ def test_human_without_a_display_says_so(monkeypatch):
     env = gymnasium.make("higl/PointMaze-v0", render_mode="human")
     with pytest.raises(render.RenderError, match="needs a display"):
         env.reset(seed=0)
+
+
+@pytest.mark.skipif(not os.environ.get("DISPLAY"), reason="no display for a window; `xvfb-run pytest ...` makes one")
+def test_window_beside_an_offscreen_renderer(gl):
+    window = gymnasium.make("higl/PointMaze-v0", render_mode="human", width=100, height=100)
+    offscreen = gymnasium.make("higl/PointMaze-v0", render_mode="rgb_array", width=100, height=100)
+    for env in (window, offscreen):
+        env.reset(seed=0)
+    for _ in range(3):
+        window.step(window.action_space.sample())
+        assert offscreen.render().std() > 0
+    window.close()
+    window.reset(seed=1)  # opens a new one
+    window.close()
+    offscreen.close()
 
 
 def test_render_without_a_mode_warns():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -41,46 +42,66 @@ def make_renderer(env: GoalEnv) -> OffscreenRenderer | WindowRenderer:
     return WindowRenderer(env) if env.render_mode == "human" else OffscreenRenderer(env)
 
 
-class OffscreenRenderer:
-    """Draws an environment into arrays."""
+class _Painter:
+    """Draws an environment's scene into the current GL context."""
 
     def __init__(self, env: GoalEnv) -> None:
         self._env = env
-        self._gl = _gl_context(env.width, env.height)
-        self._gl.make_current()
-        self._context = mujoco.MjrContext(env.model, mujoco.mjtFontScale.mjFONTSCALE_100)
-        mujoco.mjr_resizeOffscreen(env.width, env.height, self._context)
-        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
+        self.context = mujoco.MjrContext(env.model, mujoco.mjtFontScale.mjFONTSCALE_100)
         self._scene = mujoco.MjvScene(env.model, _MAX_GEOMS)
         # A software renderer draws several times faster without them.
         self._scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = False
         self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = False
         self._option = mujoco.MjvOption()
-        self._rectangle = mujoco.MjrRect(0, 0, env.width, env.height)
         self._camera = camera_of(env)
+
+    def paint(self, width: int, height: int) -> mujoco.MjrRect:
+        """Draw the present state in width x height pixels, and return that rectangle."""
+        model, data = self._env.model, self._env.data
+        # `mj_step` leaves cartesian positions one simulation step behind the joints. The next step computes them
+        # again from the same joint positions, so drawing changes no trajectory.
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_camlight(model, data)
+        everything = mujoco.mjtCatBit.mjCAT_ALL
+        mujoco.mjv_updateScene(model, data, self._option, None, self._camera, everything, self._scene)
+        rectangle = mujoco.MjrRect(0, 0, width, height)
+        mujoco.mjr_render(rectangle, self._scene, self.context)
+        return rectangle
+
+
+class OffscreenRenderer:
+    """Draws an environment into arrays."""
+
+    def __init__(self, env: GoalEnv) -> None:
+        self._shape = (env.height, env.width, 3)
+        self._gl = _gl_context(env.width, env.height)
+        self._gl.make_current()
+        self._painter = _Painter(env)
+        mujoco.mjr_resizeOffscreen(env.width, env.height, self._painter.context)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._painter.context)
 
     def draw(self) -> np.ndarray:
         """Return a picture of the present state, uint8 [H, W, 3]."""
-        env = self._env
         self._gl.make_current()
-        _bring_up_to_date(env)
-        mujoco.mjv_updateScene(
-            env.model, env.data, self._option, None, self._camera, mujoco.mjtCatBit.mjCAT_ALL, self._scene
-        )
-        mujoco.mjr_render(self._rectangle, self._scene, self._context)
-        picture = np.empty((env.height, env.width, 3), np.uint8)
-        mujoco.mjr_readPixels(picture, None, self._rectangle, self._context)
+        height, width, _ = self._shape
+        rectangle = self._painter.paint(width, height)
+        picture = np.empty(self._shape, np.uint8)
+        mujoco.mjr_readPixels(picture, None, rectangle, self._painter.context)
         return np.ascontiguousarray(picture[::-1])
 
     def close(self) -> None:
         """Free the GL context."""
         self._gl.make_current()
-        self._context.free()
+        self._painter.context.free()
         self._gl.free()
 
 
 class WindowRenderer:
-    """Shows an environment in a window of its own."""
+    """Shows an environment in a window, at the speed of its own time.
+
+    A window of our own and not `mujoco.viewer`, whose thread can hang or crash the process when it is closed.
+    """
 
     def __init__(self, env: GoalEnv) -> None:
         if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
@@ -89,24 +110,46 @@ class WindowRenderer:
                 "render_mode='rgb_array' works without one"
             )
         try:
-            import mujoco.viewer as viewer
+            import glfw
 
-            self._window = viewer.launch_passive(env.model, env.data, show_left_ui=False, show_right_ui=False)
-        except Exception as error:
+            self._glfw: Any = glfw  # its type hints do not know that no context may be current
+            self._window = self._glfw.init() and self._glfw.create_window(
+                env.width, env.height, env.task.id, None, None
+            )
+            if not self._window:
+                raise OSError("GLFW opened no window")
+            self._glfw.make_context_current(self._window)
+            self._glfw.swap_interval(0)
+            self._painter = _Painter(env)
+        except Exception as error:  # missing libraries and drivers show in many ways
             raise RenderError(f"no window could be opened ({error}); {INSTALL_HINT}") from error
-        self._env = env
-        with self._window.lock():
-            _copy_camera(camera_of(env), self._window.cam)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_WINDOW, self._painter.context)
+        self._glfw.make_context_current(None)  # one that stays current would keep an offscreen one from becoming it
+        self._seconds_per_frame = 1.0 / env.metadata["render_fps"]
+        self._next_frame = time.monotonic()
 
     def draw(self) -> None:
-        """Bring the window up to date."""
-        with self._window.lock():
-            _bring_up_to_date(self._env)
-        self._window.sync()
+        """Bring the window up to date, not before the frame is due; a window that its user closed stays closed."""
+        if self._window is None:
+            return
+        self._glfw.make_context_current(self._window)
+        self._painter.paint(*self._glfw.get_framebuffer_size(self._window))
+        time.sleep(max(0.0, self._next_frame - time.monotonic()))
+        self._glfw.swap_buffers(self._window)
+        self._glfw.make_context_current(None)
+        self._next_frame = max(self._next_frame + self._seconds_per_frame, time.monotonic())
+        self._glfw.poll_events()
+        if self._glfw.window_should_close(self._window):
+            self.close()
 
     def close(self) -> None:
         """Close the window."""
-        self._window.close()
+        if self._window is not None:
+            self._glfw.make_context_current(self._window)
+            self._painter.context.free()
+            self._glfw.make_context_current(None)
+            self._glfw.destroy_window(self._window)
+            self._window = None
 
 
 def camera_of(env: GoalEnv) -> mujoco.MjvCamera:
@@ -130,22 +173,6 @@ def camera_of(env: GoalEnv) -> mujoco.MjvCamera:
         camera.trackbodyid = env.model.body("r_shoulder_pan_link").id
         camera.distance, camera.azimuth, camera.elevation = 2.6, 130.0, -30.0
     return camera
-
-
-def _copy_camera(source: mujoco.MjvCamera, target: Any) -> None:
-    target.type, target.trackbodyid = source.type, source.trackbodyid
-    target.lookat[:] = source.lookat
-    target.distance, target.azimuth, target.elevation = source.distance, source.azimuth, source.elevation
-
-
-def _bring_up_to_date(env: GoalEnv) -> None:
-    """Compute cartesian positions from joint positions, which `mj_step` leaves one simulation step behind.
-
-    The next step computes them again from the same joint positions, so drawing changes no trajectory.
-    """
-    mujoco.mj_kinematics(env.model, env.data)
-    mujoco.mj_comPos(env.model, env.data)
-    mujoco.mj_camlight(env.model, env.data)
 
 
 def _gl_context(width: int, height: int) -> Any:
