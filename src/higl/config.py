@@ -74,6 +74,10 @@ class HighConfig(LevelConfig):
     """Largest size of a subgoal, one number for each dimension of the goal space or one for all."""
     reward_scale: float = 0.1
     """Factor on the rewards of this level."""
+    random_steps: int = 0
+    """Environment steps at the start during which subgoals are drawn at random: the low level learns to move first."""
+    random_sigma: float = 2.0
+    """Standard deviation of those subgoals, in the units of the goal space."""
     relabel: bool = False
     """Replace stored subgoals by those under which the present low level is likeliest to act as stored (HIRO)."""
     relabel_candidates: int = 10

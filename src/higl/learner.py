@@ -256,7 +256,9 @@ class Learner:
     def policy(self) -> Policy:
         """Return the present policy in NumPy."""
         actors = (self.state.low.networks.actor, self.state.high.networks.actor)
-        return Policy(self.config, self.spaces, *jax.device_get(actors))
+        policy = Policy(self.config, self.spaces, *jax.device_get(actors))
+        policy.random_subgoals = self.steps < self.config.high.random_steps
+        return policy
 
     def learn(self, episode: Episode) -> Metrics:
         """Take in an episode and train every part on what has been seen so far; return what was measured."""
