@@ -113,9 +113,12 @@ class WindowRenderer:
             import glfw
 
             self._glfw: Any = glfw  # its type hints do not know that no context may be current
-            self._window = self._glfw.init() and self._glfw.create_window(
-                env.width, env.height, env.task.id, None, None
-            )
+            if not self._glfw.init():
+                raise OSError("GLFW did not start")
+            if sys.platform == "linux" and any(map(_loads, _LIBRARIES["egl"])):
+                # As offscreen pictures do: contexts of different libraries cannot take turns in one thread.
+                self._glfw.window_hint(glfw.CONTEXT_CREATION_API, glfw.EGL_CONTEXT_API)
+            self._window = self._glfw.create_window(env.width, env.height, env.task.id, None, None)
             if not self._window:
                 raise OSError("GLFW opened no window")
             self._glfw.make_context_current(self._window)
