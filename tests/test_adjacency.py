@@ -151,7 +151,9 @@ def test_padding_has_no_gradient():
 def test_steps_between_by_hand():
     """Equation 6: k / epsilon times the distance of the embeddings."""
     config = AdjacencyConfig(degree=5, epsilon=2.0)
-    steps = adj.steps_between(config, IDENTITY, jnp.array([[0.0, 0.0], [1.0, 1.0]]), jnp.array([[3.0, 4.0], [1.0, 1.0]]))
+    steps = adj.steps_between(
+        config, IDENTITY, jnp.array([[0.0, 0.0], [1.0, 1.0]]), jnp.array([[3.0, 4.0], [1.0, 1.0]])
+    )
     np.testing.assert_allclose(steps, [12.5, 0.0])
 
 

@@ -1,5 +1,7 @@
 """What makes the low level: subgoals and their transition, the intrinsic reward, what it sees."""
 
+from itertools import pairwise
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +20,7 @@ points = hnp.arrays(np.float64, (6, 2), elements=st.floats(-50, 50, width=32))
 @given(trajectory=points, subgoal=hnp.arrays(np.float64, 2, elements=st.floats(-10, 10, width=32)))
 def test_a_relative_subgoal_keeps_its_target_over_a_segment(trajectory, subgoal):
     first = subgoal
-    for before, after in zip(trajectory[:-1], trajectory[1:], strict=True):
+    for before, after in pairwise(trajectory):
         subgoal = low.goal_transition("relative", subgoal, before, after)
         np.testing.assert_allclose(after + subgoal, trajectory[0] + first, atol=1e-9)
         np.testing.assert_allclose(low.subgoal_target("relative", subgoal, after), trajectory[0] + first, atol=1e-9)
@@ -28,7 +30,7 @@ def test_a_relative_subgoal_keeps_its_target_over_a_segment(trajectory, subgoal)
 @given(trajectory=points)
 def test_an_absolute_subgoal_stays(trajectory):
     subgoal = np.array([3.0, -4.0])
-    for before, after in zip(trajectory[:-1], trajectory[1:], strict=True):
+    for before, after in pairwise(trajectory):
         np.testing.assert_array_equal(low.goal_transition("absolute", subgoal, before, after), subgoal)
     np.testing.assert_array_equal(low.subgoal_target("absolute", subgoal, trajectory[0]), subgoal)
 
