@@ -18,6 +18,7 @@ from higl.nets import MLP, Layer
 from higl.rollout import Policy, Spaces
 
 FORMAT = "1"
+KIND = "policy"
 
 
 class PolicyFileError(RuntimeError):
@@ -29,15 +30,35 @@ def save_policy(path: Path, policy: Policy, config: Config, spaces: Spaces) -> N
     arrays = _layers("low", policy.low_actor) | _layers("high", policy.high_actor)
     metadata = {
         "format": FORMAT,
+        "kind": KIND,
         "config": msgspec.json.encode(config).decode(),
         "spaces": json.dumps(asdict(spaces)),
     }
-    metadata["sha256"] = _digest(metadata, arrays)
-    replace_file(path, safetensors.numpy.save(arrays, metadata))
+    write_arrays(path, metadata, arrays)
 
 
 def load_policy(path: Path) -> tuple[Policy, Config]:
     """Read a policy and the settings of the run that it comes from.
+
+    Raises:
+        PolicyFileError: the file is missing, damaged or of another format.
+    """
+    metadata, arrays = read_arrays(path)
+    if metadata.get("kind", KIND) != KIND:
+        raise PolicyFileError(f"{path} holds a {metadata['kind']}, not a policy alone")
+    config = msgspec.json.decode(metadata["config"], type=Config)
+    spaces = msgspec.json.decode(metadata["spaces"], type=Spaces)
+    return Policy(config, spaces, _mlp("low", arrays), _mlp("high", arrays)), config
+
+
+def write_arrays(path: Path, metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> None:
+    """Write named arrays and what belongs to them into one file, with a checksum over all of it."""
+    metadata = metadata | {"sha256": _digest(metadata, arrays)}
+    replace_file(path, safetensors.numpy.save(arrays, metadata))
+
+
+def read_arrays(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """Read and check a file of arrays. Nothing in it can execute code.
 
     Raises:
         PolicyFileError: the file is missing, damaged or of another format.
@@ -54,9 +75,7 @@ def load_policy(path: Path) -> tuple[Policy, Config]:
         raise PolicyFileError(f"{path} has format {metadata.get('format')}, and this version reads {FORMAT}")
     if metadata.pop("sha256", None) != _digest(metadata, arrays):
         raise PolicyFileError(f"{path} is damaged (its checksum differs)")
-    config = msgspec.json.decode(metadata["config"], type=Config)
-    spaces = msgspec.json.decode(metadata["spaces"], type=Spaces)
-    return Policy(config, spaces, _mlp("low", arrays), _mlp("high", arrays)), config
+    return metadata, arrays
 
 
 def _layers(level: str, actor: MLP) -> dict[str, np.ndarray]:

@@ -117,12 +117,27 @@ def _best(task: str) -> Config:
 BEST: dict[str, Config] = {task: _best(task) for task in PAPER}
 
 
+def short_name(task: str) -> str:
+    """Return the short name of a task of ours that is named by its Gymnasium id; any other name as it is."""
+    if not task.startswith("higl/"):
+        return task
+    from higl.envs.tasks import TASKS  # only now: it imports Gymnasium
+
+    return next((own.name for own in TASKS if own.id == task), task)
+
+
+def has_preset(task: str) -> bool:
+    """Return whether a task's settings come from a preset; otherwise they are derived from its environment."""
+    return task in PAPER or task.startswith("higl/")
+
+
 def preset(task: str, algo: Algorithm = "higl", family: Preset = "best") -> Config:
     """Return the settings of a family for a task and an algorithm.
 
     HRAC holds subgoals within the k-step region of the current state with k = m, where HIGL uses its own k around
-    the pseudo-landmark. A task that no table knows starts from Ant Maze (U-shape).
+    the pseudo-landmark. A task that no table knows starts from Ant Maze (U-shape); `derive.py` goes on from there.
     """
+    task = short_name(task)
     table = BEST if family == "best" else PAPER
     config = replace(table.get(task, table["ant-maze-u"]), task=task, algo=algo)
     if algo != "higl":

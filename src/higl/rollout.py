@@ -7,10 +7,11 @@ to remember no random state but the number of the episode, and continues exactly
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
+from gymnasium.vector import VectorEnv
 
 from higl.config import Config
 from higl.high import HighRow, Segment, high_input
@@ -42,10 +43,11 @@ class Spaces:
         return tuple((high - low) / 2 for low, high in zip(self.action_low, self.action_high, strict=True))
 
     @classmethod
-    def of(cls, env: gymnasium.Env) -> Spaces:
-        """Read the sizes off an environment."""
-        observation: Any = env.observation_space
-        action: Any = env.action_space
+    def of(cls, env: gymnasium.Env | VectorEnv) -> Spaces:
+        """Read the sizes off an environment (of a vector environment: those of each)."""
+        vector = isinstance(env, VectorEnv)
+        observation: Any = env.single_observation_space if vector else env.observation_space
+        action: Any = env.single_action_space if vector else env.action_space
         return cls(
             int(observation["observation"].shape[0]),
             int(observation["achieved_goal"].shape[0]),
@@ -77,11 +79,18 @@ class Policy:
         self.action_high = np.asarray(spaces.action_high)
         self.low_sigma = config.low.exploration / np.asarray(low_noise_unit(config, spaces))
         self.high_sigma = config.high.exploration
+        self.random_sigma = config.high.random_sigma
+        self.random_subgoals = False
 
     def propose(self, observation: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
-        """Return a subgoal, with exploration if there is a generator to draw it from."""
+        """Return a subgoal, with exploration if there is a generator to draw it from.
+
+        At the start of a run (`random_subgoals`) exploration is all there is to it.
+        """
         subgoal = actor_action(self.high_actor, self.limit, high_input(observation, desired))
-        if rng is not None:
+        if rng is not None and self.random_subgoals:
+            subgoal = rng.normal(0.0, self.random_sigma, subgoal.shape)
+        elif rng is not None:
             subgoal = subgoal + rng.normal(0.0, self.high_sigma, subgoal.shape)
         return np.clip(subgoal, -self.limit, self.limit).astype(np.float32)
 
@@ -150,6 +159,53 @@ def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: b
         bool(terminated),
         bool(truncated),
     )
+
+
+class _Generators:
+    """One random generator for each row of a batch: a row draws what it would draw alone."""
+
+    def __init__(self, seeds: list[int]):
+        self._each = [np.random.default_rng([seed, _EXPLORATION]) for seed in seeds]
+
+    def normal(self, mean: Any, sigma: Any, shape: tuple[int, ...]) -> np.ndarray:
+        return np.stack([generator.normal(mean, sigma, shape[1:]) for generator in self._each])
+
+
+def collect_episodes(env: VectorEnv, policy: Policy, seeds: list[int], *, explore: bool) -> list[Episode]:
+    """Run one episode in each environment of a vector environment (see `make_vector`), acting in batches.
+
+    Each is what `collect_episode` gives for its seed, but for the rounding of batched products.
+    """
+    rng: Any = _Generators(seeds) if explore else None
+    observation, _ = cast(Any, env).reset(seed=seeds)  # a list is allowed; its type does not say so
+    states = [_float32(observation)]
+    subgoals, actions, told = [], [], []
+    length = np.zeros(len(seeds), int)
+    while not length.all():
+        current = states[-1]
+        if len(actions) % policy.period == 0:
+            subgoal = policy.propose(current[0], current[2], rng)
+        else:
+            subgoal = goal_transition(policy.scheme, subgoals[-1], states[-2][1], current[1])
+        action = policy.act(current[0], subgoal, rng)
+        observation, reward, _, _, info = env.step(policy.environment_action(action))
+        states.append(_float32(observation))
+        subgoals.append(subgoal)
+        actions.append(action)
+        told.append((reward.astype(np.float32), info["is_success"], info["terminated"], info["truncated"]))
+        ended = info["terminated"] | info["truncated"]
+        length = np.where((length == 0) & ended, len(actions), length)
+    columns = [np.stack(column) for column in zip(*states, strict=True)]
+    columns += [np.stack(subgoals), np.stack(actions)]
+    columns += [np.stack(column) for column in zip(*told, strict=True)]
+    return [_cut(columns, row, int(steps)) for row, steps in enumerate(length)]
+
+
+def _cut(columns: list[np.ndarray], row: int, steps: int) -> Episode:
+    """Return one episode of a batch: states have a row more than the rest."""
+    states = [column[: steps + 1, row] for column in columns[:3]]
+    subgoal, action, reward, success, terminated, truncated = (column[:steps, row] for column in columns[3:])
+    return Episode(*states, subgoal, action, reward, success, bool(terminated[-1]), bool(truncated[-1]))
 
 
 def succeeded(info: dict[str, Any]) -> bool:

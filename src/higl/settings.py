@@ -9,7 +9,7 @@ import difflib
 import tomllib
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -56,7 +56,12 @@ def build_config(flags: Layer, file: Path | None = None) -> Config:
     config = preset(chosen["task"], chosen["algo"], chosen["preset"])
     if file is not None:
         config = _from_file(file, config, layers[0])
-    return apply(config, flags)
+    return replace(apply(config, flags), task=config.task)
+
+
+def given_settings(flags: Layer, file: Path | None = None) -> set[str]:
+    """Return the names of the settings that a user gave, in a file or by flags."""
+    return set(flags) | (set(read_settings(file)) if file is not None else set())
 
 
 def _from_file(file: Path, config: Config, layer: Layer) -> Config:
@@ -68,7 +73,7 @@ def _from_file(file: Path, config: Config, layer: Layer) -> Config:
 
 def apply(config: Config, layer: Mapping[str, Any]) -> Config:
     """Return a configuration with some settings replaced, checked."""
-    values = _flat(msgspec.to_builtins(config))
+    values = flat(msgspec.to_builtins(config))
     check_names(layer, values)
     replaced = _convert(values | dict(layer))
     check_ranges(replaced)
@@ -87,7 +92,7 @@ def _convert(values: Layer) -> Config:
 
 def differences(old: Config, new: Config) -> list[str]:
     """Return what two configurations do not have in common, as `name = old -> new`."""
-    before, after = _flat(msgspec.to_builtins(old)), _flat(msgspec.to_builtins(new))
+    before, after = flat(msgspec.to_builtins(old)), flat(msgspec.to_builtins(new))
     return [f"{name} = {before[name]} -> {after[name]}" for name in after if before[name] != after[name]]
 
 
@@ -115,8 +120,8 @@ _POSITIVE, _AT_LEAST_0, _SHARE = "more than 0", "0 or more", "from 0 to 1"
 # By the last part of the name: what has the same name has the same range in every part.
 _RANGES = {
     _POSITIVE: (
-        "steps num_envs every episodes epochs batch_size buffer_size policy_period period hidden embedding degree cell pool "
-        "all_pairs_up_to actor_learning_rate critic_learning_rate learning_rate subgoal_range reward_scale "
+        "steps num_envs every episodes epochs batch_size buffer_size policy_period period hidden embedding degree cell "
+        "pool all_pairs_up_to actor_learning_rate critic_learning_rate learning_rate subgoal_range reward_scale "
         "epsilon cutoff"
     ),
     _AT_LEAST_0: (
@@ -130,7 +135,7 @@ _RANGE_OF = {name: bound for bound, names in _RANGES.items() for name in names.s
 
 def check_ranges(config: Config) -> None:
     """Refuse numbers that no run could use."""
-    for name, value in _flat(msgspec.to_builtins(config)).items():
+    for name, value in flat(msgspec.to_builtins(config)).items():
         bound = _RANGE_OF.get(name.rpartition(".")[2], "")
         numbers = value if isinstance(value, (tuple, list)) else (value,)
         for number in numbers if bound else ():
@@ -152,7 +157,7 @@ def read_settings(path: Path) -> Layer:
         SettingsError: the file cannot be read, is no TOML, or has a setting that does not exist.
     """
     try:
-        layer = _flat(tomllib.loads(path.read_text(encoding="utf-8")))
+        layer = flat(tomllib.loads(path.read_text(encoding="utf-8")))
         check_names(layer, setting_types(Config))
     except OSError as error:
         raise SettingsError(f"{path}: {(error.strerror or str(error)).lower()}") from None
@@ -168,11 +173,12 @@ def to_toml(config: Config) -> str:
     return tomli_w.dumps(msgspec.to_builtins(config))
 
 
-def _flat(nested: Mapping[str, Any], prefix: str = "") -> Layer:
-    flat: Layer = {}
+def flat(nested: Mapping[str, Any], prefix: str = "") -> Layer:
+    """Return nested settings as one dict with dotted names."""
+    found: Layer = {}
     for name, value in nested.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
-    return flat
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
+    return found
 
 
 def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:

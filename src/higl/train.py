@@ -1,14 +1,10 @@
-"""The training loop: collect an episode, learn from it, log, evaluate, save.
-
-A run is a function of its settings and seed. Episode e draws all that is random from a seed made of the run's seed
-and e, and the learner from keys made of the same two, so that between two episodes there is no random state to save
-but the number of the episode.
-"""
+"""A run in its folder: the training loop with logs, checkpoints, snapshots, and what to do about signals."""
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,27 +12,22 @@ from types import FrameType
 
 import gymnasium
 import jax
-import numpy as np
+from gymnasium.vector import VectorEnv
 
 from higl.checkpoint import CheckpointError, Checkpoints, Counters, learner_arrays, restore_learner
 from higl.config import Config
-from higl.evaluation import Outcome
-from higl.learner import Learner
+from higl.learner import Learner, Metrics
+from higl.loop import Callback, Loop, Row
 from higl.policy_file import save_policy
 from higl.process import available_cores
 from higl.progress import Progress, duration, evaluation_line
-from higl.rollout import Episode, Spaces, collect_episode
+from higl.rollout import Episode, Spaces
 from higl.runlog import CHECKPOINTS, POLICY, SNAPSHOTS, RunFolder
-from higl.seeds import EVALUATION, TRAINING, episode_seed
 from higl.settings import SettingsError
 from higl.snapshot_store import SnapshotStore
 from higl.tensorboard import EventWriter
 
 EXIT_FAILED = 1
-
-
-class EpisodeError(RuntimeError):
-    """An environment raised an exception or gave numbers that are not finite."""
 
 
 def check_spaces(config: Config, spaces: Spaces) -> None:
@@ -51,41 +42,46 @@ def check_spaces(config: Config, spaces: Spaces) -> None:
         raise SettingsError(f"low.hidden_entries: the observation of {config.task} has {spaces.observation} entries")
 
 
-class Training:
+class Training(Loop):
     """A run at work in its folder."""
 
     def __init__(
         self,
         folder: RunFolder,
-        env: gymnasium.Env,
+        env: gymnasium.Env | VectorEnv,
         test_env: gymnasium.Env,
         progress: Progress,
         save_every_seconds: float,
+        callback: Callback | None = None,
     ):
-        self.folder, self.config, self.progress = folder, folder.config, progress
-        self.env, self.test_env = env, test_env
         self.spaces = Spaces.of(env)
-        self.learner = Learner(self.config, self.spaces)
+        super().__init__(Learner(folder.config, self.spaces), env, test_env, callback)
+        self.folder, self.progress = folder, progress
         self.checkpoints = Checkpoints(folder.path / CHECKPOINTS)
         self.snapshots = SnapshotStore(folder.path / SNAPSHOTS)
         self.save_every_seconds = save_every_seconds
         self.saved_step: int | None = None
         self.stop_signal: int | None = None
-        self.seconds_before = 0.0
         self.seconds_saving = 0.0
 
-    def run(self) -> int:
-        """Go on from the last checkpoint to the end; return the exit code."""
+    def run(self, *, raises: bool = False) -> int:
+        """Go on from the last checkpoint to the end; return the exit code.
+
+        What fails is written down; with `raises` the exception goes on to the caller.
+        """
         name = f"{self.config.task} ({self.config.algo}, {self.config.reward}, seed {self.config.seed})"
         self.begin()
         self.events = EventWriter(self.folder.path, self.learner.steps)
         self.progress.begin(name, self.learner.steps, self.config.steps)
         try:
             with self._signals():
-                self._loop()
+                self.loop()
             return self._finish()
         except Exception as error:
-            return self._fail(error)
+            code = self._fail(error)
+            if raises:
+                raise
+            return code
         finally:
             self.events.close()
             self.progress.end()
@@ -114,54 +110,23 @@ class Training:
         if differences:
             self._warn("not as at the last start, so the numbers may differ a little: " + ", ".join(differences))
 
-    def _loop(self) -> None:
-        learner, config = self.learner, self.config
-        while learner.steps < config.steps and self.stop_signal is None:
-            before, start = learner.steps, time.perf_counter()
-            episode = self._collect()
-            if self.stop_signal is not None:  # not learned from yet: the resumed run collects it again
-                return
-            collecting = time.perf_counter() - start
-            metrics = {"seconds/collect": collecting} | learner.learn(episode)
-            self.folder.metrics(learner.steps, learner.episodes, self.seconds, metrics)
-            self.progress.episode(learner.steps, metrics)
-            self.events.write("", metrics, learner.steps)
-            every = config.evaluation.every
-            if before // every < learner.steps // every or learner.steps >= config.steps:
-                self._evaluate()
-            if time.perf_counter() >= self.next_save:
-                self._save()
+    # --- What the loop tells ---
 
-    def _collect(self) -> Episode:
-        """Collect the next episode of training.
+    @property
+    def stopped(self) -> bool:
+        """Return whether a signal or the callback asked to stop."""
+        return self.stop_signal is not None or self.stop_asked
 
-        Raises:
-            EpisodeError: the environment failed.
-        """
+    def on_episode(self, metrics: Metrics) -> None:
+        """Log and show an episode."""
         learner = self.learner
-        seed = episode_seed(self.config.seed, TRAINING, learner.episodes)
-        try:
-            episode = collect_episode(self.env, learner.policy, seed, explore=True)
-        except Exception as error:
-            raise EpisodeError(
-                f"the environment raised {type(error).__name__}: {error} (episode {learner.episodes + 1}, seed {seed})"
-            ) from error
-        for name in ("observation", "achieved", "desired", "reward"):
-            if not np.isfinite(getattr(episode, name)).all():
-                raise EpisodeError(
-                    f"the environment gave NaN or infinity in '{name}' (episode {learner.episodes + 1}, seed {seed})"
-                )
-        return episode
+        self.folder.metrics(learner.steps, learner.episodes, self.seconds, metrics)
+        self.progress.episode(learner.steps, metrics)
+        self.events.write("", metrics, learner.steps)
 
-    def _evaluate(self) -> None:
-        """Run the evaluation episodes and keep their outcome, their paths and a picture of the landmarks."""
-        learner, policy = self.learner, self.learner.policy
-        seeds = [
-            episode_seed(self.config.seed, EVALUATION, learner.episodes, index)
-            for index in range(self.config.evaluation.episodes)
-        ]
-        episodes = [collect_episode(self.test_env, policy, seed, explore=False) for seed in seeds]
-        row = evaluation_row(learner.steps, self.seconds, [Outcome.of(episode) for episode in episodes])
+    def on_evaluation(self, row: Row, episodes: list[Episode]) -> None:
+        """Keep an evaluation's outcome, its paths and a picture of the landmarks."""
+        learner = self.learner
         self.folder.evaluation(row)
         self.folder.log(evaluation_line(row))
         self.progress.evaluation(row)
@@ -170,6 +135,11 @@ class Training:
             self.snapshots.take(learner, self.test_env, episodes)
         except Exception as error:  # a run of hours does not end for want of a picture
             self._warn(f"no snapshot at step {learner.steps}: {type(error).__name__}: {error}")
+
+    def on_pause(self) -> None:
+        """Save if the last checkpoint is a while ago."""
+        if time.perf_counter() >= self.next_save:
+            self._save()
 
     def _save(self) -> bool:
         """Write a checkpoint and the policy; return whether that went well."""
@@ -207,12 +177,11 @@ class Training:
                 f"finished: {self.learner.steps:,} steps in {duration(self.seconds)}; results in {self.folder.path}"
             )
             return 0
-        assert self.stop_signal is not None
-        name = signal.Signals(self.stop_signal).name
+        name = "the callback" if self.stop_signal is None else signal.Signals(self.stop_signal).name
         self._warn(
             f"stopped by {name} at step {self.learner.steps:,}, saved. To continue: higl resume {self.folder.path}"
         )
-        return 128 + self.stop_signal
+        return 0 if self.stop_signal is None else 128 + self.stop_signal
 
     def _fail(self, error: Exception) -> int:
         """Tell at which step the run failed and what to do; the last checkpoint stays as it is."""
@@ -232,11 +201,6 @@ class Training:
         return EXIT_FAILED
 
     # --- Small things ---
-
-    @property
-    def seconds(self) -> float:
-        """Return the seconds of work so far, those before an interruption included."""
-        return self.seconds_before + time.perf_counter() - self.started
 
     def _start_clock(self) -> None:
         self.started = time.perf_counter()
@@ -261,6 +225,8 @@ class Training:
             os.write(2, b"\nhigl: stopping after this stage; once more ends at once, without saving\n")
 
         wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if threading.current_thread() is not threading.main_thread():  # only there can signals be heard
+            wanted = ()
         # `nohup` has SIGHUP ignored: so it stays.
         heard = [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]
         handlers = {number: signal.signal(number, note) for number in heard}
@@ -269,17 +235,3 @@ class Training:
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-
-
-def evaluation_row(step: int, seconds: float, outcomes: list[Outcome]) -> dict[str, float | int | str]:
-    """Return a row of `eval.csv`; `steps_to_success` is empty where no episode succeeded."""
-    times = [outcome.steps_to_success for outcome in outcomes if outcome.steps_to_success is not None]
-    return {
-        "step": step,
-        "time": round(seconds, 3),
-        "episodes": len(outcomes),
-        "success": float(np.mean([outcome.success for outcome in outcomes])),
-        "return": float(np.mean([outcome.reward for outcome in outcomes])),
-        "steps_to_success": float(np.mean(times)) if times else "",
-        "path_length": float(np.mean([outcome.path_length for outcome in outcomes])),
-    }

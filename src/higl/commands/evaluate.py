@@ -6,20 +6,17 @@ import json
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from higl.commands.arguments import Cores, Run, asks_for_help, one_line_errors, read_options, show_help
+from higl.intervals import wilson_interval
 from higl.process import available_cores, prepare_process
 from higl.runlog import POLICY, RunFolderError, is_run
 from higl.settings import SettingsError
 
 if TYPE_CHECKING:
     from higl.evaluation import Outcome
-
-# Two-sided 95% quantile of the normal distribution.
-_Z = 1.959964
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,13 +86,13 @@ def measure(file: Path, seed: int, episodes: int) -> list[Outcome]:
 
 
 def _measure_share(file: Path, seed: int, indices: range) -> list[Outcome]:
-    from higl.envs.make import make_env
+    from higl.envs.make import make_env_of
     from higl.evaluation import evaluate as run_episodes
     from higl.policy_file import load_policy
     from higl.seeds import MEASURING, episode_seed
 
     policy, config = load_policy(file)
-    env = make_env(config.task, config.reward, "test")
+    env = make_env_of(config, "test")
     return run_episodes(env, policy, [episode_seed(seed, MEASURING, index) for index in indices])
 
 
@@ -113,14 +110,6 @@ def summarise(outcomes: list[Outcome]) -> dict[str, Any]:
         "path_length": sum(outcome.path_length for outcome in outcomes) / count,
         "return": sum(outcome.reward for outcome in outcomes) / count,
     }
-
-
-def wilson_interval(successes: int, count: int) -> tuple[float, float]:
-    """Return the 95% interval of a rate (Wilson's: sensible for few episodes and for rates near 0 and 1)."""
-    rate, share = successes / count, _Z * _Z / count
-    centre = (rate + share / 2) / (1 + share)
-    half = _Z / (1 + share) * sqrt(rate * (1 - rate) / count + share / (4 * count))
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def text(summary: dict[str, Any]) -> str:

@@ -12,10 +12,20 @@ import tyro
 from higl.commands.arguments import Cores, Run, asks_for_help, make_options, one_line_errors, read_options, show_help
 from higl.config import Config
 from higl.files import replace_file
+from higl.presets import has_preset
 from higl.process import prepare_process
 from higl.progress import Progress, make_progress
 from higl.runlog import CONFIG, RunFolder, is_run, read_config, read_facts
-from higl.settings import SettingsError, apply, build_config, differences, parse_flags, setting_types, to_toml
+from higl.settings import (
+    SettingsError,
+    apply,
+    build_config,
+    differences,
+    given_settings,
+    parse_flags,
+    setting_types,
+    to_toml,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +40,8 @@ class WorkOptions:
         Literal["cpu", "gpu"] | None, tyro.conf.arg(metavar="{cpu,gpu}", help_behavior_hint="(default: JAX's choice)")
     ] = None
     """Where to learn."""
+    processes: bool = False
+    """With `--num-envs`, run each environment in a process of its own."""
     checkpoint_minutes: float = 5.0
     """Minutes between two checkpoints (0: after every episode)."""
 
@@ -75,7 +87,7 @@ def train(arguments: list[str]) -> int:
     wants_help = asks_for_help(arguments)
     words = [word for word in arguments if word not in ("-h", "--help")]
     option_types = setting_types(TrainOptions)
-    positional, values = parse_flags(words, setting_types(Config) | option_types)
+    positional, values = parse_flags(words, {**setting_types(Config), **option_types})
     if len(positional) > 1:
         raise SettingsError(f"unexpected argument {positional[1]!r}")
     options = make_options(TrainOptions, {name: values.pop(name) for name in option_types if name in values})
@@ -83,10 +95,24 @@ def train(arguments: list[str]) -> int:
     if wants_help:
         return _show_train_help(flags, options)
     config = build_config(flags, options.config)
+    if not has_preset(config.task):
+        config = _derived(config, given_settings(flags, options.config), options)
     out = options.out or default_folder(config)
     if is_run(out):
         return _train_again(out, config, options)
     return _work(out, config, options, new=True)
+
+
+def _derived(config: Config, given: set[str], options: TrainOptions) -> Config:
+    """Return the settings of a task that no preset knows, fitted to its environment, and tell them."""
+    prepare_process(options.cores, options.device)
+    from higl.derive import derive, describe
+    from higl.envs.make import make_env
+
+    config, derived = derive(config, given, make_env(config.task, config.reward))
+    if not options.quiet:
+        print(f"{config.task} has no preset; derived from its environment (each can be set):\n{describe(derived)}")
+    return config
 
 
 def _show_train_help(flags: dict[str, object], options: TrainOptions) -> int:
@@ -150,9 +176,9 @@ def _work(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
     """Do the work of a run in this process; return the exit code."""
     prepare_process(options.cores, options.device)
     # Only now: importing JAX fixes what the line above chooses.
-    from higl.envs.make import make_env
+    from higl.envs.make import make_env_of, make_envs_of
 
-    env = make_env(config.task, config.reward, "train")
+    env = make_envs_of(config, processes=options.processes)
     from higl.rollout import Spaces
     from higl.train import Training, check_spaces
 
@@ -160,7 +186,7 @@ def _work(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
     progress = make_progress(quiet=options.quiet)
     folder = _open_folder(out, config, progress, new=new)
     try:
-        test_env = make_env(config.task, config.reward, "test")
+        test_env = make_env_of(config, "test")
         return Training(folder, env, test_env, progress, 60 * options.checkpoint_minutes).run()
     finally:
         folder.close()

@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
 GoalFunction = Callable[[np.ndarray], np.ndarray]
 DesiredFunction = Callable[[np.random.Generator], Any]
@@ -153,3 +154,22 @@ class EndsInInfo(gymnasium.Wrapper):
         if terminated or truncated:
             self._last = result
         return result
+
+
+def make_vector(factories: Sequence[Callable[[], gymnasium.Env]], *, processes: bool = False) -> VectorEnv:
+    """Make a vector environment for `collect_episodes`, each environment in this process or in one of its own."""
+    ending = [_Ending(factory) for factory in factories]
+    mode = AutoresetMode.DISABLED
+    if processes:  # a fork would copy JAX in the middle of its threads' work
+        return AsyncVectorEnv(ending, context="spawn", autoreset_mode=mode)
+    return SyncVectorEnv(ending, autoreset_mode=mode)
+
+
+class _Ending:
+    """A factory of an environment that ends as `EndsInInfo` says."""
+
+    def __init__(self, factory: Callable[[], gymnasium.Env]):
+        self._factory = factory
+
+    def __call__(self) -> gymnasium.Env:
+        return EndsInInfo(self._factory())

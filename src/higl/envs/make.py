@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import difflib
+from functools import partial
 from typing import Any
 
 import gymnasium
+from gymnasium.vector import VectorEnv
 
 from higl.config import Config
 from higl.envs import TASKS, find_task
-from higl.envs.adapt import ObserveAchieved
+from higl.envs.adapt import ObserveAchieved, make_vector
 from higl.envs.check import TaskError, check_env
 from higl.envs.robotics import register_robotics
 
-__all__ = ["TaskError", "adapted", "is_own", "make_env", "make_env_of"]
+__all__ = ["TaskError", "adapted", "is_own", "make_env", "make_env_of", "make_envs_of"]
 
 
 def is_own(task: str) -> bool:
@@ -46,6 +48,13 @@ def make_env(task: str, reward: str = "sparse", mode: str = "train", **options: 
 def make_env_of(config: Config, mode: str = "train", **options: Any) -> gymnasium.Env:
     """Make the environment of a run as its settings want it."""
     return adapted(make_env(config.task, config.reward, mode, **options), config)
+
+
+def make_envs_of(config: Config, *, processes: bool = False) -> gymnasium.Env | VectorEnv:
+    """Make the environment, or environments, that a run collects its episodes from."""
+    if config.num_envs == 1:
+        return make_env_of(config)
+    return make_vector([partial(make_env_of, config)] * config.num_envs, processes=processes)
 
 
 def adapted(env: gymnasium.Env, config: Config) -> gymnasium.Env:

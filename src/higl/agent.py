@@ -1,0 +1,486 @@
+"""The library's face: `HIGL`, `HRAC` and `HIRO`, agents that learn in any goal environment, predict, save and load."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import gymnasium
+import jax
+import numpy as np
+from gymnasium.vector import VectorEnv
+
+from higl.agent_file import load_agent, save_agent
+from higl.checkpoint import Checkpoints, restore_learner
+from higl.config import Algorithm, Config, Preset, Reward
+from higl.derive import derive, derive_schedule, describe
+from higl.envs.adapt import make_vector, with_achieved
+from higl.envs.check import TaskError, check_env
+from higl.envs.make import adapted, make_env
+from higl.evaluation import Evaluation, Outcome
+from higl.files import replace_file
+from higl.learner import Learner, Metrics
+from higl.loop import Callback, Loop, Row
+from higl.low import goal_transition
+from higl.policy_file import load_policy, save_policy
+from higl.presets import has_preset
+from higl.presets import preset as preset_of
+from higl.process import compilation_cache
+from higl.progress import Progress, Silent, make_progress
+from higl.rollout import Episode, Policy, Spaces, collect_episode
+from higl.runlog import CHECKPOINTS, CONFIG, RunFolder, is_run, read_config
+from higl.seeds import MEASURING, episode_seed
+from higl.settings import SettingsError, apply, flat, to_toml
+from higl.train import Training, check_spaces
+
+EnvironmentLike = str | gymnasium.Env | Callable[[], gymnasium.Env]
+
+
+@dataclass(frozen=True)
+class State:
+    """What a policy remembers between two steps: the subgoals [N, G], where they were last [N, G], their clocks [N]."""
+
+    subgoal: np.ndarray
+    achieved: np.ndarray
+    clock: np.ndarray
+
+
+class Agent:
+    """What `HIGL`, `HRAC` and `HIRO` have in common.
+
+    Args:
+        env: A task's short name, any Gymnasium id, an environment, or a function that makes one.
+        reward: "sparse" or "dense", for the tasks that come with the package.
+        seed: Seed of all that is random.
+        preset: Family of presets, for the tasks that come with the package: "best" or "paper".
+        test_env: Environment of the evaluations. Not given: the task's test mode; another of what `env` makes; or
+            `env` itself.
+        verbose: Tell what was derived, and show the progress of `learn`.
+        settings: Any setting of `higl.config`, as `landmarks={"coverage": 10}` or `**{"landmarks.coverage": 10}`;
+            `num_envs=4` collects from four environments at once.
+
+    An environment that no preset knows is looked at for a moment, and settings that fit it are derived and told.
+
+    Raises:
+        TaskError: the environment is none that can be learned in; the message says why.
+        SettingsError: a setting is unknown, of the wrong type or out of range.
+    """
+
+    algo: ClassVar[Algorithm]
+
+    def __init__(
+        self,
+        env: EnvironmentLike,
+        *,
+        reward: Reward = "sparse",
+        seed: int = 0,
+        preset: Preset = "best",
+        test_env: EnvironmentLike | None = None,
+        verbose: bool = True,
+        **settings: Any,
+    ):
+        _use_cache()
+        self.verbose = verbose
+        self._given = flat(settings)
+        self._source = _Source(env, test_env, reward)
+        config = replace(preset_of(self._source.task, self.algo, preset), reward=reward, seed=seed)
+        config = apply(config, self._given)
+        self.derived = []
+        self._known = has_preset(config.task)
+        if not self._known:
+            config, self.derived = derive(config, self._given, self._source.looked_at())
+            if verbose:
+                print(f"Derived from the environment (each can be set):\n{describe(self.derived)}")
+        self._begin(config)
+
+    def _begin(self, config: Config) -> None:
+        """Take settings on; nothing is learned yet."""
+        self.config = config
+        self.spaces = Spaces.of(adapted(self._source.looked_at(), config))
+        check_spaces(config, self.spaces)
+        self.learner: Learner | None = None
+        self._policy: Policy | None = None
+        self._folder: Path | None = None
+
+    # --- Learning ---
+
+    @property
+    def steps(self) -> int:
+        """Return the environment steps learned from so far."""
+        return self.learner.steps if self.learner is not None else 0
+
+    def learn(
+        self,
+        steps: int,
+        *,
+        callback: Callback | None = None,
+        log_dir: str | Path | None = None,
+        processes: bool = False,
+        checkpoint_minutes: float = 5.0,
+    ) -> Self:
+        """Train for so many environment steps (more), to the end of the episode in which they are reached.
+
+        Args:
+            steps: Environment steps, on top of those learned from before.
+            callback: Called with the measurements of every episode and evaluation, a dict of numbers; `False` stops.
+            log_dir: Run folder with settings, metrics, evaluations and checkpoints, as `higl train` writes it; all of
+                `higl`'s commands read it, and `load` continues from it. Not given: nothing is written.
+            processes: With `num_envs`, run each environment in a process of its own.
+            checkpoint_minutes: Minutes between two checkpoints in `log_dir`.
+
+        Raises:
+            EpisodeError: the environment failed.
+            NotFiniteError: something learned became NaN or infinite.
+        """
+        if steps < 1:
+            raise SettingsError(f"learn: steps = {steps}: expected a number more than 0")
+        if self.learner is None and self._policy is not None:
+            raise SettingsError(
+                "learn: this agent was loaded from a policy, which can act and no more; "
+                "save(path, full=True) keeps all that learning needs, and so does a run folder"
+            )
+        self._set_steps(steps)
+        env = self._source.training_env(self.config, processes=processes)
+        test_env = adapted(self._source.test_env(), self.config)
+        try:
+            if log_dir is None and self._folder is None:
+                self._learn_in_memory(env, test_env, callback)
+            else:
+                self._learn_in_folder(Path(log_dir or self._folder or ""), env, test_env, callback, checkpoint_minutes)
+        finally:
+            if isinstance(env, VectorEnv):
+                env.close()
+        return self
+
+    def _set_steps(self, more: int) -> None:
+        """Set how far to train; the first time, for an environment without a preset, the dates that go with it."""
+        config = replace(self.config, steps=self.steps + more)
+        if self.steps == 0 and not self._known:
+            config, _ = derive_schedule(config, self._given)
+        self.config = config
+        if self.learner is not None:
+            self.learner.config = config
+
+    def _learn_in_memory(
+        self, env: gymnasium.Env | VectorEnv, test_env: gymnasium.Env, callback: Callback | None
+    ) -> None:
+        _InMemory(self._learner(), env, test_env, callback).run(self._progress())
+        self._policy = None
+
+    def _learn_in_folder(
+        self,
+        path: Path,
+        env: gymnasium.Env | VectorEnv,
+        test_env: gymnasium.Env,
+        callback: Callback | None,
+        checkpoint_minutes: float,
+    ) -> None:
+        progress = self._progress()
+        if self._folder is not None and path != self._folder:
+            raise SettingsError(f"learn: this agent's run is in {self._folder}; it cannot go on in {path}")
+        if self._folder is None:
+            if self.steps:
+                raise SettingsError("learn: log_dir must be given from the first call of learn on")
+            folder = RunFolder.create(path, self.config, progress.warn)
+        else:
+            folder = RunFolder.open(path, progress.warn)
+            replace_file(path / CONFIG, to_toml(self.config).encode())
+            folder.config = self.config
+        try:
+            training = Training(folder, env, test_env, progress, 60 * checkpoint_minutes, callback)
+            code = training.run(raises=True)
+        finally:
+            folder.close()
+        self.learner, self._policy, self._folder = training.learner, None, path
+        if code == 128 + signal.SIGINT:
+            raise KeyboardInterrupt
+        if code > 128:
+            raise SystemExit(code)
+
+    def _learner(self) -> Learner:
+        if self.learner is None:
+            self.learner = Learner(self.config, self.spaces)
+        return self.learner
+
+    def _progress(self) -> Progress:
+        return make_progress(quiet=not self.verbose)
+
+    # --- Acting ---
+
+    @property
+    def policy(self) -> Policy:
+        """Return the present policy."""
+        if self._policy is None:
+            self._policy = self._learner().policy
+        return self._policy
+
+    def predict(
+        self,
+        observation: Mapping[str, Any],
+        state: State | None = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+    ) -> tuple[np.ndarray, State]:
+        """Return the action for an observation, and the state to give with the next one.
+
+        Args:
+            observation: The environment's dictionary, each part a vector [O], or a batch of them [N, O].
+            state: What the last call returned; None at the start of an episode.
+            episode_start: Where an episode begins (one truth value, or one for each of a batch): the state is not used.
+            deterministic: Without exploration.
+        """
+        parts = self._parts(observation)
+        policy = self.policy
+        rng = None if deterministic else self._rng()
+        count = len(parts["observation"])
+        begins = np.broadcast_to(np.asarray(False if episode_start is None else episode_start, bool), (count,))
+        if state is None:
+            state = State(np.zeros((count, self.spaces.goal), np.float32), parts["achieved_goal"], np.zeros(count, int))
+        elif len(state.clock) != count:
+            raise ValueError(f"predict: a state of {len(state.clock)} observations, and {count} observations")
+        clock = np.where(begins, 0, state.clock)
+        due = clock % policy.period == 0
+        subgoal = goal_transition(policy.scheme, state.subgoal, state.achieved, parts["achieved_goal"])
+        proposed = policy.propose(parts["observation"], parts["desired_goal"], rng)
+        subgoal = np.where(due[:, None], proposed, subgoal).astype(np.float32)
+        action = policy.environment_action(policy.act(parts["observation"], subgoal, rng))
+        action = action.astype(self._source.action_dtype)
+        single = np.ndim(observation["observation"]) == 1
+        return action[0] if single else action, State(subgoal, parts["achieved_goal"], clock + 1)
+
+    def _parts(self, observation: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return the parts of an observation as batches in single precision, the achieved goal in front if need be."""
+        names = ("observation", "achieved_goal", "desired_goal")
+        try:
+            parts = {name: np.atleast_2d(np.array(observation[name], np.float32)) for name in names}
+        except (KeyError, TypeError, IndexError):
+            raise ValueError(f"predict: the observation must be a dict of {', '.join(names)}") from None
+        if self.config.observe_achieved:
+            parts = with_achieved(parts)
+        for name, size in zip(names, (self.spaces.observation, self.spaces.goal, self.spaces.goal), strict=True):
+            shape = parts[name].shape
+            if len(shape) != 2 or shape[1] != size or shape[0] != len(parts["observation"]):
+                raise ValueError(f"predict: {name} has shape {shape}; expected {size} numbers for each observation")
+        return parts
+
+    def _rng(self) -> np.random.Generator:
+        if not hasattr(self, "_generator"):
+            self._generator = np.random.default_rng([self.config.seed, 1])
+        return self._generator
+
+    # --- Saving ---
+
+    def save(self, path: str | Path, *, full: bool = False) -> None:
+        """Write the policy into a file: what acting needs, and the settings. `higl eval` reads it too.
+
+        With `full`, write all that was learned and remembered: an agent that is loaded from it learns on.
+        """
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if full:
+            save_agent(path, self._learner(), self.config)
+        else:
+            save_policy(path, self.policy, self.config, self.spaces)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, env: EnvironmentLike | None = None, *, test_env: EnvironmentLike | None = None
+    ) -> Self:
+        """Return the agent of a file that `save` wrote, of a policy file, or of a run folder.
+
+        An agent of a run folder, or of a file saved with `full`, learns on; one of a policy acts. Nothing that is read
+        can execute code.
+
+        Args:
+            path: The file or folder.
+            env: The environment; not given: made by the name of the task.
+            test_env: Environment of the evaluations, as for a new agent.
+
+        Raises:
+            PolicyFileError: the file is damaged, or none of ours.
+            CheckpointError: the run's checkpoints are damaged.
+        """
+        path = Path(path)
+        loaded = None if is_run(path) else load_agent(path)
+        if is_run(path):
+            policy, config = None, read_config(path)
+        elif loaded is not None:
+            policy, config = None, loaded[0]
+        else:
+            policy, config = load_policy(path)
+        agent = cls._with_settings(path, config, env, test_env)
+        agent._policy = policy
+        if loaded is not None:
+            restore_learner(agent._learner(), *loaded[1:])
+        elif policy is None:
+            agent._continue_run(path)
+        return agent
+
+    @classmethod
+    def _with_settings(
+        cls, path: Path, config: Config, env: EnvironmentLike | None, test_env: EnvironmentLike | None
+    ) -> Self:
+        """Return an agent with the settings of one that was saved."""
+        if cls.algo != config.algo:
+            raise SettingsError(f"{path} was trained with {config.algo}: load it with {config.algo.upper()}.load")
+        _use_cache()
+        agent = cls.__new__(cls)
+        agent.verbose, agent._given, agent.derived, agent._known = True, {}, [], True
+        agent._source = _Source(config.task if env is None else env, test_env, config.reward)
+        try:
+            agent._begin(config)
+        except TaskError as error:
+            if env is not None:
+                raise
+            raise TaskError(f"{error}; give the environment: {cls.__name__}.load(path, env)") from None
+        return agent
+
+    def _continue_run(self, folder: Path) -> None:
+        """Take over what a run's newest checkpoint holds, and go on in its folder."""
+        found = Checkpoints(folder / CHECKPOINTS).load(Silent().warn)
+        if found is not None:
+            restore_learner(self._learner(), *found)
+        self._folder = folder
+
+
+class HIGL(Agent):
+    """Hierarchical reinforcement learning guided by landmarks (HIGL); see `Agent` for the arguments."""
+
+    algo = "higl"
+
+
+class HRAC(Agent):
+    """The same without landmarks: subgoals are held within reach of the current state."""
+
+    algo = "hrac"
+
+
+class HIRO(Agent):
+    """The same with neither landmarks nor the adjacency network."""
+
+    algo = "hiro"
+
+
+def evaluate(agent: Agent, env: EnvironmentLike | None = None, episodes: int = 100, *, seed: int = 0) -> Evaluation:
+    """Run episodes without exploration and return what came out.
+
+    Args:
+        agent: The agent.
+        env: Environment; not given: the agent's own test environment.
+        episodes: Number of episodes.
+        seed: The same seed gives the same episodes.
+    """
+    if episodes < 1:
+        raise ValueError(f"evaluate: episodes = {episodes}: expected 1 or more")
+    source = agent._source if env is None else _Source(env, None, agent.config.reward)
+    adapted_env = adapted(source.test_env(), agent.config)
+    if Spaces.of(adapted_env) != agent.spaces:
+        raise ValueError(f"evaluate: the agent was made for {agent.spaces}, and this is {Spaces.of(adapted_env)}")
+    seeds = [episode_seed(seed, MEASURING, index) for index in range(episodes)]
+    policy = agent.policy
+    return Evaluation(tuple(Outcome.of(collect_episode(adapted_env, policy, own, explore=False)) for own in seeds))
+
+
+class _InMemory(Loop):
+    """A run without a folder: its progress is shown, and nothing is written."""
+
+    progress: Progress
+
+    def run(self, progress: Progress) -> None:
+        """Train to the end."""
+        self.progress = progress
+        progress.begin(f"{self.config.task} ({self.config.algo})", self.learner.steps, self.config.steps)
+        try:
+            self.loop()
+        finally:
+            progress.end()
+
+    def on_episode(self, metrics: Metrics) -> None:
+        """Show an episode."""
+        self.progress.episode(self.learner.steps, metrics)
+
+    def on_evaluation(self, row: Row, episodes: list[Episode]) -> None:
+        """Show an evaluation."""
+        self.progress.evaluation(row)
+
+
+class _Source:
+    """Where environments come from: a name, an environment, or a function that makes one."""
+
+    def __init__(self, env: EnvironmentLike, test_env: EnvironmentLike | None, reward: Reward):
+        self._env, self._test_env, self._reward = env, test_env, reward
+        self._first: gymnasium.Env | None = None
+        self.task = env if isinstance(env, str) else _name(self.looked_at())
+
+    def looked_at(self) -> gymnasium.Env:
+        """Return the first environment, checked."""
+        if self._first is None:
+            self._first = self._make(self._env, "train")
+            name = self._env if isinstance(self._env, str) else _name(self._first)
+            check_env(self._first, name)
+        return self._first
+
+    @property
+    def action_dtype(self) -> Any:
+        """Return the type of number that the environment takes."""
+        return self.looked_at().action_space.dtype
+
+    def training_env(self, config: Config, *, processes: bool) -> gymnasium.Env | VectorEnv:
+        """Return the environment, or environments, to collect episodes from."""
+        if config.num_envs == 1:
+            return adapted(self.looked_at(), config)
+        if isinstance(self._env, gymnasium.Env):
+            raise SettingsError(
+                "num_envs: one environment cannot be several; give its Gymnasium id or a function that makes it"
+            )
+        return make_vector([_Factory(self._env, self._reward, config)] * config.num_envs, processes=processes)
+
+    def test_env(self) -> gymnasium.Env:
+        """Return the environment of evaluations."""
+        if self._test_env is not None:
+            env = self._make(self._test_env, "test")
+            check_env(env, _name(env))
+            return env
+        return self._make(self._env, "test")
+
+    def _make(self, source: EnvironmentLike, mode: str) -> gymnasium.Env:
+        return _make(source, self._reward, mode)
+
+
+@dataclass(frozen=True)
+class _Factory:
+    """Makes an environment in the process that it is called in."""
+
+    source: EnvironmentLike
+    reward: Reward
+    config: Config
+
+    def __call__(self) -> gymnasium.Env:
+        return adapted(_make(self.source, self.reward, "train"), self.config)
+
+
+def _make(source: EnvironmentLike, reward: Reward, mode: str) -> gymnasium.Env:
+    if isinstance(source, str):
+        return make_env(source, reward, mode)
+    env = source if isinstance(source, gymnasium.Env) else source()
+    if not isinstance(env, gymnasium.Env):
+        raise TypeError(f"expected a Gymnasium environment, a function that makes one, or a name, not {type(env)}")
+    return env
+
+
+def _name(env: gymnasium.Env) -> str:
+    """Return the id that an environment was made by, or the name of its class."""
+    return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+
+
+def _use_cache() -> None:
+    """Keep compiled programs between processes, unless JAX has been told where to."""
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
+        cache = compilation_cache()
+        if cache is not None:
+            jax.config.update("jax_compilation_cache_dir", str(cache))
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+            jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

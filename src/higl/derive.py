@@ -1,0 +1,319 @@
+"""Settings for an environment that no preset knows, from its spaces and a short random rollout.
+
+The rules give nearly the paper's numbers where its maze is put in: a goal region 12 wide gives cells of 1, lambda 0.2,
+a shift of 2 and a cut-off of 40 (the paper: 38). `docs/own-environment.md` tells them in words. Each setting can be
+given instead; those that depend on it follow the one given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from higl.config import Config
+from higl.envs.check import TaskError
+from higl.settings import apply
+
+EPISODES, STEPS, RESETS = 10, 100, 40
+"""Random episodes, steps of each, and resets whose start and goal are looked at besides."""
+
+LONGEST_EPISODE = 10_000
+"""An episode that is longer counts as one that never ends."""
+
+# Up to this many steps an episode is short, and subgoals come twice as often (as the paper has it for its arms).
+_SHORT_EPISODE = 100
+
+_SAME = 1e-4
+
+# A random segment that reaches less than this share of the goal region says nothing.
+_NEGLIGIBLE = 0.005
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A setting that was derived, and why it has this value."""
+
+    name: str
+    value: Any
+    reason: str
+
+    def __str__(self) -> str:
+        value = list(self.value) if isinstance(self.value, tuple) else self.value
+        return f"{self.name} = {value}  # {self.reason}"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A random episode, or its beginning: T + 1 states, T rewards."""
+
+    observation: np.ndarray
+    achieved: np.ndarray
+    desired: np.ndarray
+    reward: np.ndarray
+
+
+def derive(config: Config, given: Collection[str], env: gymnasium.Env) -> tuple[Config, list[Derived]]:
+    """Return settings that fit an environment, and what was derived; what is `given` (dotted names) stays.
+
+    Raises:
+        TaskError: the environment's episodes do not end.
+    """
+    values = _Values(config, given)
+    horizon = episode_steps(env)
+    short = horizon <= _SHORT_EPISODE
+    period = values.put("high.period", 5 if short else 10, f"episodes take up to {horizon} steps")
+    traces = random_traces(env, period)
+    if config.algo != "higl":
+        values.put("adjacency.degree", period, "HRAC holds subgoals within what one segment can reach")
+    _put_goal_entries(values, traces)
+    _put_scales(values, env, traces)
+    _put_time(values, traces)
+    values.put("low.noise_unit", "range", "the sigmas below are shares of the action's range")
+    values.put("low.exploration", 0.1, "a tenth of the range")
+    values.put("low.target_noise", 0.2, "as TD3 has it")
+    values.put("low.target_noise_clip", 0.5, "as TD3 has it")
+    _put_schedule(values)
+    return values.config, values.derived
+
+
+def derive_schedule(config: Config, given: Collection[str]) -> tuple[Config, list[Derived]]:
+    """Return settings whose dates fit the number of steps, and what was derived."""
+    values = _Values(config, given)
+    _put_schedule(values)
+    return values.config, values.derived
+
+
+class _Values:
+    """Settings under derivation."""
+
+    def __init__(self, config: Config, given: Collection[str]):
+        self.config, self._given = config, given
+        self.derived: list[Derived] = []
+
+    def put(self, name: str, value: Any, reason: str) -> Any:
+        """Derive a setting, unless it is given; return what holds."""
+        if name not in self._given:
+            self.config = apply(self.config, {name: value})
+            self.derived.append(Derived(name, value, reason))
+        return self[name]
+
+    def __getitem__(self, name: str) -> Any:
+        value: Any = self.config
+        for part in name.split("."):
+            value = getattr(value, part)
+        return value
+
+
+# --- Looking at the environment -------------------------------------------------------------------------------------
+
+
+def episode_steps(env: gymnasium.Env) -> int:
+    """Return how long an episode may take: the declared limit, else the length of a random one.
+
+    Raises:
+        TaskError: neither is known after many steps.
+    """
+    limit = getattr(env.spec, "max_episode_steps", None)
+    try:
+        limit = limit or env.get_wrapper_attr("_max_episode_steps")
+    except AttributeError:
+        limit = limit or None
+    if limit is not None:
+        return int(limit)
+    rng = np.random.default_rng(0)
+    env.reset(seed=0)
+    for step in range(1, LONGEST_EPISODE + 1):
+        _, _, terminated, truncated, _ = env.step(_random_action(env, rng))
+        if terminated or truncated:
+            return step
+    raise TaskError(
+        f"an episode did not end within {LONGEST_EPISODE:,} steps: give it a limit, "
+        "env = gymnasium.wrappers.TimeLimit(env, max_episode_steps=500)"
+    )
+
+
+def random_traces(env: gymnasium.Env, period: int) -> list[Trace]:
+    """Act at random: each second segment of `period` steps holds one action, the others draw anew at every step.
+
+    Held actions show how far a segment can lead, where a random walk would stay. The last traces are resets alone.
+    """
+    return [
+        _random_trace(env, seed, STEPS if seed < EPISODES else 0, period, np.random.default_rng([seed, 3]))
+        for seed in range(EPISODES + RESETS)
+    ]
+
+
+def _random_trace(env: gymnasium.Env, seed: int, steps: int, period: int, rng: np.random.Generator) -> Trace:
+    observation, _ = env.reset(seed=seed)
+    states, rewards = [_vectors(observation)], []
+    action = _random_action(env, rng)
+    for step in range(steps):
+        if step % period == 0 or (step // period) % 2:
+            action = _random_action(env, rng)
+        observation, reward, terminated, truncated, _ = env.step(action)
+        states.append(_vectors(observation))
+        rewards.append(float(reward))
+        if terminated or truncated:
+            break
+    return Trace(*(np.stack(column) for column in zip(*states, strict=True)), np.asarray(rewards))
+
+
+def _vectors(observation: Any) -> tuple[np.ndarray, ...]:
+    return tuple(np.array(observation[part], np.float64) for part in ("observation", "achieved_goal", "desired_goal"))
+
+
+def _random_action(env: gymnasium.Env, rng: np.random.Generator) -> np.ndarray:
+    space: Any = env.action_space
+    return rng.uniform(space.low, space.high).astype(space.dtype)
+
+
+# --- Goal coordinates in the observation ----------------------------------------------------------------------------
+
+
+def matching_entries(traces: Iterable[Trace]) -> list[list[int]]:
+    """Return, for each dimension of the goal space, the entries of the observation that always equal it.
+
+    A dimension that never changes equals others by chance: it matches none.
+    """
+    traces = list(traces)
+    observation = np.concatenate([trace.observation for trace in traces])
+    achieved = np.concatenate([trace.achieved for trace in traces])
+    found = []
+    for goal in achieved.T:
+        tolerance = _SAME * max(np.ptp(goal), 1e-12)
+        same = np.abs(observation - goal[:, None]).max(axis=0) <= tolerance + 1e-6 * np.abs(goal).max()
+        found.append([int(entry) for entry in np.flatnonzero(same)] if _varies(goal) else [])
+    return found
+
+
+def _varies(values: np.ndarray) -> bool:
+    return bool(np.ptp(values) > 1e-6 * max(1.0, np.abs(values).max()))
+
+
+def _put_goal_entries(values: _Values, traces: list[Trace]) -> None:
+    """Decide what the low level must not see, and whether the high level must be shown where it is."""
+    found = matching_entries(traces)
+    achieved = np.concatenate([trace.achieved for trace in traces])
+    unseen = [index for index, entries in enumerate(found) if not entries and _varies(achieved[:, index])]
+    reason = f"the observation leaves out goal coordinates {unseen}" if unseen else "the observation has the goal's"
+    added = values.put("observe_achieved", bool(unseen), reason)
+    values.put("high.subgoals", "relative", "offsets from where the agent is")
+    entries = sorted({entry for entries in found for entry in entries})
+    reason = "these entries equal the achieved goal"
+    if added:
+        size = len(found)
+        entries = [*range(size), *(size + entry for entry in entries)]
+        reason = "the achieved goal, put in front"
+    if values["high.subgoals"] == "absolute":
+        entries, reason = [], "subgoals are absolute: nothing has to be hidden"
+    values.put("low.hidden_entries", tuple(entries), reason if entries else "none equals the achieved goal")
+
+
+def _put_time(values: _Values, traces: list[Trace]) -> None:
+    entry = time_entry(traces)
+    if entry is None:
+        values.put("time_limit", "bootstrap", "time is not observed")
+    else:
+        values.put("time_limit", "terminal", f"time is observed (entry {entry})")
+
+
+def time_entry(traces: Iterable[Trace]) -> int | None:
+    """Return the entry of the observation that tells the time: the same at each step of every episode, and rising."""
+    observations = [trace.observation for trace in traces if len(trace.observation) > 2]
+    if len(observations) < 2:
+        return None
+    length = min(map(len, observations))
+    stacked = np.stack([observation[:length] for observation in observations])
+    same = np.ptp(stacked, axis=0).max(axis=0) <= 1e-9 + 1e-6 * np.abs(stacked).max(axis=(0, 1))
+    steps = np.diff(stacked[0], axis=0)
+    rising = (steps > 0).all(axis=0) | (steps < 0).all(axis=0)
+    found = np.flatnonzero(same & rising)
+    return int(found[0]) if len(found) else None
+
+
+# --- Scales ---------------------------------------------------------------------------------------------------------
+
+
+def goal_region(env: gymnasium.Env, traces: Iterable[Trace]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the box that starts, desired goals and (but for outliers) random episodes lie in: low [G], high [G]."""
+    traces = list(traces)
+    ends = np.concatenate([np.stack([trace.achieved[0], trace.desired[0]]) for trace in traces])
+    walked = np.concatenate([trace.achieved for trace in traces])
+    low = np.minimum(ends.min(axis=0), np.quantile(walked, 0.05, axis=0))
+    high = np.maximum(ends.max(axis=0), np.quantile(walked, 0.95, axis=0))
+    space: Any = env.observation_space
+    return np.maximum(low, space["achieved_goal"].low), np.minimum(high, space["achieved_goal"].high)
+
+
+def segment_reach(traces: Iterable[Trace], period: int) -> float:
+    """Return how far a segment leads: the 95% quantile of the distance between its ends, under random actions."""
+    moves = [
+        np.linalg.norm(trace.achieved[stop] - trace.achieved[stop - period])
+        for trace in traces
+        for stop in range(period, len(trace.achieved), period)
+    ]
+    return float(np.quantile(moves, 0.95)) if moves else 0.0
+
+
+def _put_scales(values: _Values, env: gymnasium.Env, traces: list[Trace]) -> None:
+    """Derive all that has the units of the goal space, of the low level's value, or of the reward."""
+    low, high = goal_region(env, traces)
+    period = values["high.period"]
+    reach = segment_reach(traces, period)
+    width = float((high - low).max()) or 1.0
+    reason = f"the goal region is {_number(width)} wide, a random segment reaches {_number(reach)}"
+    if reach < _NEGLIGIBLE * width:  # an object, say, that has to be touched first: it tells nothing of what can be
+        reach = width
+    widths = np.maximum(high - low, 0.05 * width)
+    if values["high.subgoals"] == "absolute":
+        limit = np.maximum(np.maximum(np.abs(low), np.abs(high)), 0.05 * width)
+    else:
+        limit = np.clip(20 * reach, widths / 4, widths)
+    limit = values.put("high.subgoal_range", tuple(_number(x) for x in limit), reason)
+    side = np.clip(2 * reach, width / 40, width / 12)
+    cell = values.put("adjacency.cell", _number(side), "twice that reach, from 1/40 to 1/12 of the width")
+    values.put("novelty.similarity", _number(cell / 5), "a fifth of a cell")
+    shift = values.put("landmarks.shift", _number(2 * cell), "two cells")
+    values.put("high.random_sigma", shift, "the shift")
+    _put_value_scales(values, width, cell, shift, len(widths))
+    typical = float(np.mean(limit))
+    values.put("high.exploration", _number(0.1 * typical), "a tenth of the subgoal range")
+    values.put("high.target_noise", _number(0.05 * typical), "a twentieth of the subgoal range")
+    values.put("high.target_noise_clip", _number(0.1 * typical), "twice that")
+    size = float(np.quantile(np.abs(np.concatenate([trace.reward for trace in traces])), 0.95)) or 1.0
+    values.put("high.reward_scale", _number(1 / (period * size)), "a segment's reward is about 1")
+
+
+def _put_value_scales(values: _Values, width: float, cell: float, shift: float, dimensions: int) -> None:
+    """Derive what is measured in the low level's value: the cost of standing still at a distance for ever."""
+    scale = values.put("low.reward_scale", _number(1 / cell), "the low level counts distance in cells")
+    landmarks = max(1, values["landmarks.coverage"] + values["landmarks.novelty"])
+    spacing = max(shift, width / landmarks ** (1 / dimensions))
+    forever = 1 / (1 - min(values["low.discount"], 0.999))
+    cutoff = values.put(
+        "landmarks.cutoff", _number(spacing * scale * forever), f"{_number(spacing)} away, and never nearer"
+    )
+    values.put("landmarks.goal_within", _number(cutoff / 4), "a quarter of the cut-off")
+
+
+def _put_schedule(values: _Values) -> None:
+    """Derive the dates from the number of steps: a short run plans and evaluates early, too."""
+    steps = values["steps"]
+    reason = f"for {steps:,} steps"
+    every = values.put("adjacency.every", int(np.clip(steps // 20, 500, 50_000)), reason)
+    values.put("landmarks.start", int(np.clip(steps // 10, every, 60_000)), reason)
+    values.put("evaluation.every", int(np.clip(steps // 20, 500, 5_000)), reason)
+
+
+def _number(value: Any) -> float:
+    """Return a number to two significant digits: these are rules of thumb."""
+    return float(f"{float(value):.2g}")
+
+
+def describe(derived: Iterable[Derived]) -> str:
+    """Return what was derived, a setting a line, as TOML takes it."""
+    return "\n".join(f"  {line}" for line in derived)
