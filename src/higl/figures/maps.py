@@ -156,7 +156,9 @@ def draw_landmarks(run: Run, phases: int = 4, steps: Sequence[int] = (), *, grap
         raise NoSnapshotsError(f"{run.path} has no snapshot yet: they are taken at evaluations")
     shown = projections(run.task, goal_size(snapshots[-1]))
     size = 3.0 if len(snapshots) > 1 else 4.5
-    figure = Figure(figsize=(max(size * len(snapshots), 4.5) + 0.3, size * len(shown) + 1.1), layout="constrained")
+    width = max(size * len(snapshots), 4.5) + 0.3
+    legend = 0.25 * np.ceil((10 if graph else 5) / _legend_columns(width))
+    figure = Figure(figsize=(width, size * len(shown) + 0.9 + legend), layout="constrained")
     grid = figure.subplots(len(shown), len(snapshots), squeeze=False)
     for row, projection in zip(grid, shown, strict=True):
         frame = extent(snapshots, projection)
@@ -243,7 +245,12 @@ def _legend(figure: Figure) -> None:
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    columns = min(len(found), max(2, int(figure.get_figwidth() / 1.75)))
+    columns = min(len(found), _legend_columns(figure.get_figwidth()))
     figure.legend(
         found.values(), found.keys(), loc="outside lower center", ncols=columns, fontsize="small", frameon=False
     )
+
+
+def _legend_columns(width: float) -> int:
+    """Return how many entries of a legend fit beside each other on a figure so many inches wide."""
+    return max(2, int(width / 1.75))

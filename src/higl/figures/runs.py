@@ -109,7 +109,7 @@ class Run:
         """One word for where the run stands."""
         said = str(self.facts.get("status", "unknown"))
         if said == "running" and not is_locked(self.path):
-            return "interrupted"
+            return "stopped"  # killed: nobody was left to write it down
         return said
 
     @property
@@ -190,8 +190,8 @@ def read_run(path: str | Path) -> Run:
     run.snapshots = _list_snapshots(run)
     if run.facts.get("synthetic"):
         run.notices.insert(0, "These numbers are synthetic: made up to test the figures, not from training.")
-    if run.status == "interrupted":
-        run.notices.append("The run was interrupted: nothing works in its folder now, and it has not finished.")
+    if run.status == "stopped":
+        run.notices.append("The run has stopped before its end: `higl resume` continues it.")
     message = run.facts.get("message")
     if isinstance(message, str) and message:
         run.notices.append(f"The run says: {message}")
