@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tyro
 from rich import box
@@ -247,7 +249,7 @@ def collect_entry(options: CollectOptions) -> int:
     return 0
 
 
-_COMMANDS = {
+_COMMANDS: dict[str, tuple[Callable[[Any], int], type[ListOptions], str]] = {
     "list": (list_entries, ListOptions, "list the sweeps: the paper's figures, or a file's"),
     "show": (show_entry, ShowOptions, "the runs of a sweep, and how long they take on this machine"),
     "run": (run_entry, RunOptions, "run a sweep, or continue it"),

@@ -13,6 +13,9 @@ from higl.sweep.plan import PlannedRun, command
 from higl.sweep.runner import Ended
 from higl.sweep.work import environment
 
+# What Python runs for a run: a module that takes the parent's number, the run's folder and the words of a command.
+WORK = ("-m", "higl.sweep.work")
+
 
 def choose_cores(wanted: Sequence[int]) -> list[int]:
     """Return the cores to work on: those wanted, or all that this process may use.
@@ -30,8 +33,8 @@ def choose_cores(wanted: Sequence[int]) -> list[int]:
 class LocalBackend:
     """Runs as children of this process, each on a core of its own."""
 
-    def __init__(self, cores: Sequence[int], checkpoint_minutes: float):
-        self._idle = list(cores)
+    def __init__(self, cores: Sequence[int], checkpoint_minutes: float, program: Sequence[str] = WORK):
+        self._idle, self._program = list(cores), program
         self._pins = hasattr(os, "sched_setaffinity")
         self._checkpoint_minutes = checkpoint_minutes
         self._children: list[tuple[PlannedRun, int, subprocess.Popen]] = []
@@ -50,7 +53,7 @@ class LocalBackend:
         The child has a session of its own: a Ctrl-C in the terminal reaches it through this process only.
         """
         core = self._idle.pop(0)
-        words = command(run, os.getpid(), self._checkpoint_minutes, [core] if self._pins else [])
+        words = command(run, os.getpid(), self._checkpoint_minutes, [core] if self._pins else [], program=self._program)
         with open(run.output_file, "wb") as output:
             child = spawn(words, output)
         self._children.append((run, core, child))

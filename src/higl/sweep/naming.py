@@ -26,7 +26,7 @@ def variant_name(config: Config) -> str:
     changed = [_word(name, value) for name, value in own.items() if name not in _OWN_PLACE and value != base[name]]
     name = "-".join(([] if config.preset == "best" else [config.preset]) + changed)
     if len(name) > _LONGEST:
-        digest = hashlib.sha256(repr(sorted(own.items())).encode()).hexdigest()[:8]
+        digest = hashlib.sha256(name.encode()).hexdigest()[:8]
         name = f"{name[: _LONGEST - 9].rstrip('-')}-{digest}"
     return name
 

@@ -9,10 +9,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
-from higl.commands.runs import RunState, run_state
 from higl.config import Config
 from higl.files import replace_file
-from higl.runlog import RunFolderError, is_run, read_config
+from higl.runlog import RunFolderError, is_locked, is_run, last_evaluation, last_step, read_config, read_facts
 from higl.settings import SettingsError, to_toml
 from higl.sweep.catalogue import Entry
 from higl.sweep.naming import different_settings, run_name, same_but_steps
@@ -132,18 +131,22 @@ def standing(run: PlannedRun) -> Standing:
     """Read where a run stands from its folder alone."""
     if not is_run(run.folder):
         return Standing("waiting")
-    found: RunState = run_state(run.folder)
-    if found.state == "damaged":
-        return Standing("damaged", reason=found.message)
-    config = read_config(run.folder)
+    try:
+        facts, config = read_facts(run.folder), read_config(run.folder)
+    except RunFolderError as error:
+        return Standing("damaged", reason=str(error))
+    last = last_evaluation(run.folder)
+    step, success = last_step(run.folder), float(last["success"]) if last else None
     if not same_but_steps(config, run.config):
         names = different_settings(config, run.config, "steps")
         reason = f"{run.folder} holds a run with other settings ({', '.join(names[:3])}): choose another --out"
-        return Standing("other settings", found.step, found.success, reason)
-    state: Any = found.state
+        return Standing("other settings", step, success, reason)
+    state: State = facts["status"]
+    if state == "running" and not is_locked(run.folder):
+        state = "stopped"  # killed: nobody was left to write it down
     if state == "finished" and config.steps < run.config.steps:
         state = "stopped"  # as long as it was asked to be, and now more is asked
-    return Standing(state, found.step, found.success, found.message)
+    return Standing(state, step, success, facts.get("message") if state == "failed" else None)
 
 
 # --- How a run is started -------------------------------------------------------------------------------------------
@@ -165,9 +168,19 @@ def arguments(run: PlannedRun, checkpoint_minutes: float, cores: Sequence[int] =
     return [*words, "--cores", *map(str, cores)] if cores else words
 
 
-def command(run: PlannedRun, parent: int, checkpoint_minutes: float, cores: Sequence[int] = ()) -> list[str]:
-    """Return the command that does a run as a child of a process, whose end it does not outlive."""
-    begin = [sys.executable, "-m", "higl.sweep.work", str(parent), str(run.folder)]
+def command(
+    run: PlannedRun,
+    parent: int,
+    checkpoint_minutes: float,
+    cores: Sequence[int] = (),
+    *,
+    program: Sequence[str],
+) -> list[str]:
+    """Return the command that does a run as a child of a process, whose end it does not outlive.
+
+    `program` is what Python runs: `higl.sweep.work`.
+    """
+    begin = [sys.executable, *program, str(parent), str(run.folder)]
     return begin + arguments(run, checkpoint_minutes, cores)
 
 

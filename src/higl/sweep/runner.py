@@ -184,4 +184,4 @@ def print_summary(summary: Summary, name: str) -> None:
     for run, reason in summary.failed:
         print(f"  failed: {run.name}: {reason}", file=sys.stderr)
     if summary.stopped or summary.failed:
-        print(f"`higl sweep run {name}` continues; finished runs are not repeated.")
+        print("The same command continues; finished runs are not repeated.")

@@ -1,0 +1,157 @@
+"""The Ray back end: one task per run, wherever the cluster has a core free.
+
+A task only minds the run's process, which is the same as on one machine. When the task's worker or node dies, Ray
+starts the task again on a node that lives, and the run continues from its last checkpoint: the run folders are on
+storage that all nodes share. `docs/sweeps.md` tells how to set up a cluster and its token.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from higl.sweep.local import WORK, spawn
+from higl.sweep.plan import PlannedRun, command
+from higl.sweep.runner import Ended
+
+_LOOK_EVERY = 0.5
+# As often as it takes: only the death of a worker or a node counts, not a run that fails.
+_RETRIES = -1
+_LOOPBACK = "127.0.0.1"
+# A task passes a few bytes: the smallest store that Ray allows.
+_OBJECT_STORE_BYTES = 80 * 2**20
+
+
+class RayError(RuntimeError):
+    """Ray is not installed or cannot be reached. The message is one line."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a task ended: the exit code of the run's process, or why there was none."""
+
+    code: int
+    reason: str | None = None
+
+
+def mind_run(run: PlannedRun, checkpoint_minutes: float, program: tuple[str, ...]) -> Outcome:
+    """Do a run, or what is left of it, in a process of its own. This is the task."""
+    if not run.settings_file.is_file():
+        return Outcome(1, f"{platform.node()} does not see {run.settings_file}: --out must be storage that is shared")
+    words = command(run, os.getpid(), checkpoint_minutes, program=program)
+    with open(run.output_file, "ab") as output:
+        child = spawn(words, output)
+    try:
+        return Outcome(_wait(child))
+    finally:  # cancelled: a KeyboardInterrupt, which a blocking wait would not notice
+        if child.poll() is None:
+            child.terminate()
+            _wait(child)
+
+
+def _wait(child: subprocess.Popen) -> int:
+    while child.poll() is None:
+        time.sleep(_LOOK_EVERY)
+    return child.returncode
+
+
+def connect(address: str) -> Any:
+    """Connect to a cluster, or start one on this machine's loopback if `auto` finds none; return the module `ray`.
+
+    Token authentication is on unless the user has decided otherwise.
+
+    Raises:
+        RayError: Ray is not installed, there is no cluster, or it does not accept our token.
+    """
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise RayError("--ray needs the extra `ray`: pip install 'higl[ray]'") from None
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if address == "auto" and not _cluster_is_near(ray, options):
+        address = "local"
+    try:
+        if address == "local":
+            local: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
+            ray.init(address="local", _node_ip_address=_LOOPBACK, **local, **options)
+        elif not ray.is_initialized():
+            ray.init(address=address, **options)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise RayError(f"--ray {address}: {' '.join(str(error).split())[:300]}") from None
+    return ray
+
+
+def _cluster_is_near(ray: Any, options: dict[str, Any]) -> bool:
+    """Connect to the cluster that RAY_ADDRESS names or that this machine is part of; return whether there is one."""
+    try:
+        ray.init(address="auto", **options)
+    except ConnectionError:
+        return False
+    return True
+
+
+class RayBackend:
+    """Runs as tasks of a Ray cluster. All are handed over at once: Ray knows which node has room."""
+
+    def __init__(self, address: str, checkpoint_minutes: float, program: tuple[str, ...] = WORK):
+        self._ray = connect(address)
+        # Each task in a worker of its own: nothing of one run is left for the next.
+        make_remote: Callable[..., Any] = self._ray.remote(
+            num_cpus=1, max_retries=_RETRIES, max_calls=1, scheduling_strategy="SPREAD"
+        )
+        self._task = make_remote(mind_run)
+        self._checkpoint_minutes, self._program = checkpoint_minutes, program
+        self._tasks: dict[Any, PlannedRun] = {}
+
+    def free(self) -> bool:
+        """Whether Ray takes another run: always."""
+        return True
+
+    def active(self) -> int:
+        """Return how many tasks have not ended."""
+        return len(self._tasks)
+
+    def start(self, run: PlannedRun) -> None:
+        """Hand a run over."""
+        run.output_file.unlink(missing_ok=True)
+        there = replace(run, folder=run.folder.absolute())
+        self._tasks[self._task.options(name=run.name).remote(there, self._checkpoint_minutes, self._program)] = run
+
+    def poll(self) -> list[Ended]:
+        """Return the tasks that have ended."""
+        if not self._tasks:
+            return []
+        ready, _ = self._ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=0)
+        return [self._ended(task, self._tasks.pop(task)) for task in ready]
+
+    def _ended(self, task: Any, run: PlannedRun) -> Ended:
+        try:
+            outcome = self._ray.get(task)
+        except self._ray.exceptions.TaskCancelledError:
+            return Ended(run, -signal.SIGTERM)
+        except self._ray.exceptions.RayError as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            return Ended(run, 1, f"Ray: {lines[-1] if lines else type(error).__name__}")
+        return Ended(run, outcome.code, outcome.reason)
+
+    def stop(self) -> None:
+        """Cancel every task: those that run stop their process, which saves."""
+        for task in self._tasks:
+            self._ray.cancel(task, force=False)
+
+    def kill(self) -> None:
+        """End every task's worker."""
+        for task in self._tasks:
+            self._ray.cancel(task, force=True)
+
+    def close(self) -> None:
+        """Leave the cluster; end it if it was started here."""
+        self._ray.shutdown()
