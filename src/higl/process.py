@@ -17,9 +17,6 @@ from higl.settings import SettingsError
 # JAX's own word for each device that a user may name.
 DEVICES = {"cpu": "cpu", "gpu": "cuda"}
 
-# Compiled programs of a run take a few MB; JAX removes the least recently used ones past this.
-_CACHE_BYTES = 2**30
-
 
 def prepare_process(cores: Sequence[int] = (), device: str | None = None) -> None:
     """Pin this process and its threads, and set what NumPy and JAX read when they are imported.
