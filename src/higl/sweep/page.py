@@ -43,9 +43,9 @@ There are no runs yet. `higl results add RUN` adds one; `higl sweep collect NAME
 _LEGEND = f"""
 How to read the tables. An evaluation is a few test episodes without exploration; the settings say how many and how
 often. *Final success* is the mean over the last {steps_text(FINAL_WINDOW)} steps of a run, then mean ± standard
-deviation over seeds, as the paper shows it. *IQM* is the interquartile mean over seeds with its 95% stratified bootstrap
-interval; with fewer than four seeds it says little. *Area* is the area under the success curve as a share of the
-largest possible. *Steps to 50%* and *90%* are the median over seeds of the first step at which the mean of five
+deviation over seeds, as the paper shows it. *IQM* is the interquartile mean over seeds with its 95% stratified
+bootstrap interval; with fewer than four seeds it says little. *Area* is the area under the success curve as a share
+of the largest possible. *Steps to 50%* and *90%* are the median over seeds of the first step at which the mean of five
 evaluations in a row reached it (∞: not within the run; in brackets how many seeds did). Seeds of different lengths are
 compared over the shortest. *Reported* is what others report for the same task, after how many steps; most of the
 paper's figures are plots without numbers, so most rows have none.
@@ -214,15 +214,13 @@ def _runs_section(results: Sequence[Result]) -> str:
     for result in results:
         facts = result.facts
         curve = SeedCurve(np.array(result.steps), np.array(result.success))
-        state = (
-            facts["status"] if facts["step"] >= facts["steps"] else f"{facts['status']} of {steps_text(facts['steps'])}"
-        )
+        short = "" if facts["step"] >= facts["steps"] else f" of {steps_text(facts['steps'])}"
         seconds, commits = facts.get("seconds"), dict.fromkeys(start.get("commit") for start in facts["starts"])
         rows.append(
             [
                 f"`{'/'.join(result.path.parts[-3:])}`",
-                state,
-                steps_text(facts["step"]),
+                facts["status"],
+                steps_text(facts["step"]) + short,
                 f"{100 * final_success(curve):.1f}%",
                 percent(result.success[-1]),
                 duration(seconds) if seconds else "?",

@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from higl.sweep.local import WORK, spawn
@@ -23,7 +24,6 @@ from higl.sweep.runner import Ended
 _LOOK_EVERY = 0.5
 # As often as it takes: only the death of a worker or a node counts, not a run that fails.
 _RETRIES = -1
-_LOOPBACK = "127.0.0.1"
 # A task passes a few bytes: the smallest store that Ray allows.
 _OBJECT_STORE_BYTES = 80 * 2**20
 
@@ -62,40 +62,38 @@ def _wait(child: subprocess.Popen) -> int:
 
 
 def connect(address: str) -> Any:
-    """Connect to a cluster, or start one on this machine's loopback if `auto` finds none; return the module `ray`.
+    """Connect to a cluster, or start one on this machine's loopback; return the module `ray`.
 
-    Token authentication is on unless the user has decided otherwise.
+    `local` starts one, and so does `auto` where there is none. Token authentication is on unless the user has
+    decided otherwise.
 
     Raises:
         RayError: Ray is not installed, there is no cluster, or it does not accept our token.
     """
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    own = address == "local" or (address == "auto" and not _cluster_is_near())
+    if own:
+        # Whatever its name says: with 0, a Ray of one machine listens on loopback only. Read when Ray is imported.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
     except ImportError:
         raise RayError("--ray needs the extra `ray`: pip install 'higl[ray]'") from None
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    if address == "auto" and not _cluster_is_near(ray, options):
-        address = "local"
+    if own:
+        options |= {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
     try:
-        if address == "local":
-            local: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
-            ray.init(address="local", _node_ip_address=_LOOPBACK, **local, **options)
-        elif not ray.is_initialized():
-            ray.init(address=address, **options)
+        ray.init(address="local" if own else address, **options)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise RayError(f"--ray {address}: {' '.join(str(error).split())[:300]}") from None
     return ray
 
 
-def _cluster_is_near(ray: Any, options: dict[str, Any]) -> bool:
-    """Connect to the cluster that RAY_ADDRESS names or that this machine is part of; return whether there is one."""
-    try:
-        ray.init(address="auto", **options)
-    except ConnectionError:
-        return False
-    return True
+def _cluster_is_near() -> bool:
+    """Return whether RAY_ADDRESS names a cluster, or this machine is part of one: where Ray itself looks."""
+    note = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
+    return bool(os.environ.get("RAY_ADDRESS")) or note.is_file()
 
 
 class RayBackend:

@@ -98,7 +98,7 @@ def _check_place(place: Path, config: Config, step: int) -> None:
         names = different_settings(other.config, config, "seed", "steps")
         if names:
             raise ResultsError(
-                f"{seed} has other settings ({', '.join(names[:3])}): give this run a --variant of its own, or remove it"
+                f"{seed} has other settings ({', '.join(names[:3])}): give this run a --variant, or remove that"
             )
         if seed == place and same_but_steps(other.config, config) and other.facts["step"] > step:
             raise ResultsError(f"{place} has the same run with more steps ({other.facts['step']:,} and {step:,} here)")
