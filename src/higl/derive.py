@@ -16,7 +16,7 @@ import numpy as np
 
 from higl.config import Config
 from higl.envs.check import TaskError
-from higl.settings import apply
+from higl.settings import SettingsError, apply, setting_types
 
 EPISODES, STEPS, RESETS = 10, 100, 40
 """Random episodes, steps of each, and resets whose start and goal are looked at besides."""
@@ -60,14 +60,28 @@ def derive(config: Config, given: Collection[str], env: gymnasium.Env) -> tuple[
     """Return settings that fit an environment, and what was derived; what is `given` (dotted names) stays.
 
     Raises:
-        TaskError: the environment's episodes do not end.
+        TaskError: the environment fails, or its episodes do not end.
     """
     values = _Values(config, given)
+    if set(setting_types(Config)) <= set(given):  # the configuration of another run
+        return config, []
+    try:
+        _derive(values, env)
+    except (TaskError, SettingsError):
+        raise
+    except Exception as error:
+        raise TaskError(
+            f"task {config.task!r}: the environment raised {type(error).__name__} in a random episode: {error}"
+        ) from error
+    return values.config, values.derived
+
+
+def _derive(values: _Values, env: gymnasium.Env) -> None:
     horizon = episode_steps(env)
     short = horizon <= _SHORT_EPISODE
     period = values.put("high.period", 5 if short else 10, f"episodes take up to {horizon} steps")
     traces = random_traces(env, period)
-    if config.algo != "higl":
+    if values["algo"] != "higl":
         values.put("adjacency.degree", period, "HRAC holds subgoals within what one segment can reach")
     _put_goal_entries(values, traces)
     _put_scales(values, env, traces)
@@ -77,7 +91,6 @@ def derive(config: Config, given: Collection[str], env: gymnasium.Env) -> tuple[
     values.put("low.target_noise", 0.2, "as TD3 has it")
     values.put("low.target_noise_clip", 0.5, "as TD3 has it")
     _put_schedule(values)
-    return values.config, values.derived
 
 
 def derive_schedule(config: Config, given: Collection[str]) -> tuple[Config, list[Derived]]:
@@ -159,7 +172,10 @@ def _random_trace(env: gymnasium.Env, seed: int, steps: int, period: int, rng: n
         rewards.append(float(reward))
         if terminated or truncated:
             break
-    return Trace(*(np.stack(column) for column in zip(*states, strict=True)), np.asarray(rewards))
+    columns = [np.stack(column) for column in zip(*states, strict=True)]
+    if not all(np.isfinite(column).all() for column in (*columns, rewards)):
+        raise TaskError("the environment gave NaN or infinity in a random episode")
+    return Trace(*columns, np.asarray(rewards))
 
 
 def _vectors(observation: Any) -> tuple[np.ndarray, ...]:

@@ -1,0 +1,285 @@
+"""Environments that nobody here has seen: what is refused and how, what is derived, and `wrap_goal`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete
+from reach import ReachEnv
+
+import higl
+from higl.config import Config
+from higl.derive import derive, derive_schedule, episode_steps, matching_entries, random_traces, time_entry
+from higl.envs.adapt import EndsInInfo, ObserveAchieved, make_vector, wrap_goal
+from higl.envs.check import TaskError, check_env
+from higl.envs.make import make_env
+from higl.presets import preset
+from higl.settings import apply
+
+GOAL = Box(-np.inf, np.inf, (2,), np.float64)
+
+
+def box(*shape: int, dtype: Any = np.float64) -> Box:
+    return Box(-np.inf, np.inf, shape, dtype) if np.issubdtype(dtype, np.floating) else Box(0, 9, shape, dtype)
+
+
+def with_spaces(**changes: Any) -> ReachEnv:
+    """Return the environment with other spaces declared."""
+    env = ReachEnv()
+    action = changes.pop("action", None)
+    parts = dict(env.observation_space.spaces) | changes
+    env.observation_space = Dict({name: part for name, part in parts.items() if part is not None})
+    if action is not None:
+        env.action_space = action
+    return env
+
+
+class Returning(ReachEnv):
+    """Gives observations, rewards or infos other than declared."""
+
+    def __init__(self, *, observation: Any = None, reward: Any = None, info: Any = None, tuple_size: int = 5):
+        super().__init__()
+        self.changes, self.reward, self.info, self.tuple_size = observation or {}, reward, info, tuple_size
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = super().step(action)
+        changed = {name: value for name, value in (observation | self.changes).items() if value is not None}
+        reward = reward if self.reward is None else self.reward
+        return (changed, reward, terminated, truncated, info if self.info is None else self.info)[: self.tuple_size]
+
+
+class OldReset(ReachEnv):
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed)[0]
+
+
+REFUSED = {
+    "vector observation": (lambda: gymnasium.make("Pendulum-v1"), r"(?s)not goal-conditioned.*higl\.wrap_goal\(env"),
+    "discrete observation": (lambda: gymnasium.make("FrozenLake-v1"), "not goal-conditioned"),
+    "no desired goal": (lambda: with_spaces(desired_goal=None), "has no 'desired_goal'"),
+    "no observation": (lambda: with_spaces(observation=None), "has no 'observation'"),
+    "image": (lambda: with_spaces(observation=box(8, 8, 3)), "observation must be a vector"),
+    "empty": (lambda: with_spaces(observation=box(0)), "observation must be a vector"),
+    "discrete goal": (lambda: with_spaces(achieved_goal=Discrete(4)), "achieved_goal must be a vector"),
+    "whole numbers": (lambda: with_spaces(observation=box(4, dtype=np.int64)), "floating-point numbers.*int64"),
+    "goals differ": (lambda: with_spaces(desired_goal=box(3)), r"differ in shape, \(2,\) and \(3,\)"),
+    "discrete actions": (lambda: with_spaces(action=Discrete(3)), "continuous.*discrete"),
+    "action matrix": (lambda: with_spaces(action=Box(-1.0, 1.0, (2, 2))), "actions must be a vector"),
+    "whole actions": (lambda: with_spaces(action=Box(-3, 3, (2,), np.int32)), "floating-point numbers.*int32"),
+    "infinite actions": (lambda: with_spaces(action=box(2)), "must be finite.*RescaleAction"),
+    "half infinite actions": (lambda: with_spaces(action=Box(0.0, np.inf, (2,))), "must be finite"),
+    "empty actions": (lambda: with_spaces(action=Box(1.0, 1.0, (2,))), "empty range"),
+    "observation shape": (lambda: with_spaces(observation=box(7)), r"shape \(4,\), and \(7,\) was declared"),
+    "goal shape": (lambda: with_spaces(achieved_goal=box(3), desired_goal=box(3)), r"\(2,\), and \(3,\) was declared"),
+    "missing in step": (lambda: Returning(observation={"achieved_goal": None}), "step gave has no 'achieved_goal'"),
+    "text": (lambda: Returning(observation={"observation": ["a", "b"]}), "no vector of numbers"),
+    "NaN": (lambda: Returning(observation={"observation": np.full(4, np.nan)}), "NaN or infinity in observation"),
+    "reward array": (lambda: Returning(reward=np.zeros(1)), "reward must be a finite number"),
+    "reward NaN": (lambda: Returning(reward=float("nan")), "reward must be a finite number"),
+    "info": (lambda: Returning(info=[1]), "info must be a dict"),
+    "four values": (lambda: Returning(tuple_size=4), "step must return"),
+    "old reset": (OldReset, "reset must return"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_before_any_training(case):
+    make, message = REFUSED[case]
+    with pytest.raises(TaskError, match=message):
+        higl.HIGL(make(), verbose=False)
+
+
+def test_a_sound_environment_is_not_refused():
+    check_env(ReachEnv(), "reach")
+
+
+def test_unknown_ids_name_the_nearest():
+    with pytest.raises(TaskError, match=r"did you mean 'higl/PointMaze-v0'"):
+        make_env("higl/PointMase-v0")
+
+
+def test_what_is_no_environment_is_refused():
+    with pytest.raises(TypeError, match="expected a Gymnasium environment"):
+        higl.HIGL(lambda: 3)
+
+
+def test_episodes_that_do_not_end_are_refused(monkeypatch):
+    monkeypatch.setattr("higl.derive.LONGEST_EPISODE", 50)
+    with pytest.raises(TaskError, match="TimeLimit"):
+        higl.HIGL(ReachEnv(steps=1000), verbose=False)
+
+
+class Failing(ReachEnv):
+    def __init__(self, how: str):
+        super().__init__()
+        self.how, self.count = how, 0
+
+    def step(self, action):
+        self.count += 1
+        observation, *rest = super().step(action)
+        if self.count > 60:
+            if self.how == "raises":
+                raise ArithmeticError("the motor came off")
+            observation["observation"] *= np.nan
+        return observation, *rest
+
+
+@pytest.mark.parametrize(("how", "message"), [("raises", "ArithmeticError.*motor"), ("NaN", "NaN or infinity")])
+def test_an_environment_that_fails_is_refused(how, message):
+    with pytest.raises(TaskError, match=message):
+        higl.HIGL(Failing(how), verbose=False)
+
+
+# ---- derived settings ----------------------------------------------------------------------------------------------
+
+
+def derived(env: gymnasium.Env, given: dict[str, Any] | None = None, **changes: Any) -> Config:
+    given = given or {}
+    return derive(apply(preset("reach"), given | changes), given, env)[0]
+
+
+def test_derived_settings_of_a_box():
+    """Goals at 5 from the origin, so a region 10 wide; 0.5 a step at most, so a segment of five reaches about 2."""
+    config = derived(ReachEnv())
+    assert config.high.period == 5
+    assert config.high.subgoals == "relative"
+    assert config.low.hidden_entries == (2, 3)
+    assert not config.observe_achieved
+    assert config.time_limit == "bootstrap"
+    assert len(config.high.subgoal_range) == 2
+    assert all(9 <= size <= 11 for size in config.high.subgoal_range)
+    assert 0.75 <= config.adjacency.cell <= 0.9
+    assert config.novelty.similarity == pytest.approx(config.adjacency.cell / 5, rel=0.1)
+    assert config.landmarks.shift == pytest.approx(2 * config.adjacency.cell, rel=0.1)
+    assert 35 <= config.landmarks.cutoff <= 45
+    assert config.low.noise_unit == "range"
+    assert config.low.exploration == 0.1
+    assert config.high.reward_scale == pytest.approx(0.2)
+
+
+def test_derived_settings_of_the_papers_maze_are_nearly_the_papers():
+    ours, paper = derived(make_env("point-maze")), preset("point-maze")
+    assert ours.low.hidden_entries == paper.low.hidden_entries
+    assert ours.time_limit == paper.time_limit
+    assert ours.high.period == paper.high.period
+    for part, name in (("adjacency", "cell"), ("novelty", "similarity"), ("landmarks", "cutoff")):
+        assert getattr(getattr(ours, part), name) == pytest.approx(getattr(getattr(paper, part), name), rel=0.15)
+
+
+def test_a_setting_that_is_given_stays_and_others_follow_it():
+    config = derived(ReachEnv(), {"adjacency.cell": 0.5, "low.hidden_entries": (0,)})
+    assert config.adjacency.cell == 0.5
+    assert config.novelty.similarity == 0.1
+    assert config.landmarks.shift == 1.0
+    assert config.low.hidden_entries == (0,)
+
+
+def test_absolute_subgoals_cover_the_goal_region_and_hide_nothing():
+    config = derived(ReachEnv(), {"high.subgoals": "absolute"})
+    assert config.low.hidden_entries == ()
+    assert all(4.5 <= size <= 5.5 for size in config.high.subgoal_range)
+
+
+def test_a_goal_that_the_observation_leaves_out_is_put_in_front():
+    env = ReachEnv(3, blind=True)
+    config = derived(env)
+    assert config.observe_achieved
+    assert config.low.hidden_entries == (0, 1, 2)
+    seen, _ = ObserveAchieved(env).reset(seed=0)
+    np.testing.assert_allclose(seen["observation"][:3], seen["achieved_goal"], rtol=1e-6)
+    assert ObserveAchieved(env).observation_space["observation"].shape == (6,)
+
+
+def test_a_goal_coordinate_that_never_changes_hides_nothing():
+    traces = random_traces(ReachEnv(), 5)
+    still = [type(t)(t.observation * 0, t.achieved * 0, t.desired, t.reward) for t in traces]
+    assert matching_entries(traces) == [[2], [3]]
+    assert matching_entries(still) == [[], []]
+
+
+def test_time_in_the_observation_is_found():
+    assert time_entry(random_traces(make_env("point-maze"), 10)) == 6
+    assert time_entry(random_traces(ReachEnv(), 5)) is None
+
+
+def test_the_length_of_an_episode():
+    assert episode_steps(ReachEnv(steps=33)) == 33
+    assert episode_steps(gymnasium.wrappers.TimeLimit(ReachEnv(), 20)) == 20
+    assert episode_steps(gymnasium.make("Pendulum-v1")) == 200
+
+
+def test_dates_fit_the_number_of_steps():
+    short, _ = derive_schedule(apply(preset("reach"), {"steps": 20_000}), ())
+    assert short.adjacency.every == 1_000
+    assert short.landmarks.start == 2_000
+    assert short.evaluation.every == 1_000
+    long, _ = derive_schedule(apply(preset("reach"), {"steps": 1_000_000}), {"landmarks.start": 5})
+    assert long.adjacency.every == 50_000
+    assert long.landmarks.start == preset("reach").landmarks.start
+
+
+def test_hrac_holds_subgoals_within_one_segment():
+    config, _ = derive(preset("reach", "hrac"), (), ReachEnv())
+    assert config.adjacency.degree == config.high.period == 5
+
+
+def test_an_id_of_ours_has_the_preset_of_its_short_name():
+    assert preset("higl/PointMaze-v0") == preset("point-maze")
+
+
+# ---- wrapping ------------------------------------------------------------------------------------------------------
+
+
+def pendulum(**options: Any) -> gymnasium.Env:
+    settings = {"goal_fn": lambda o: np.arctan2(o[1], o[0]), "desired": 0.0, "radius": 0.2} | options
+    return wrap_goal(gymnasium.make("Pendulum-v1"), **settings)
+
+
+def test_wrap_goal_makes_a_goal_environment():
+    env = pendulum()
+    check_env(env, "pendulum")
+    observation, _ = env.reset(seed=3)
+    assert observation["achieved_goal"].shape == observation["desired_goal"].shape == (1,)
+    observation, reward, *_, info = env.step(np.zeros(1, np.float32))
+    near = abs(observation["achieved_goal"][0]) < 0.2
+    assert (info["is_success"], reward) == (near, 0.0 if near else -1.0)
+
+
+def test_wrap_goal_takes_a_reward_and_draws_goals_from_the_seed():
+    env = pendulum(desired=lambda rng: rng.uniform(-1, 1, 1), reward_fn=lambda a, d, info: -abs(a - d)[0])
+    first = env.reset(seed=3)[0]["desired_goal"]
+    assert first == env.reset(seed=3)[0]["desired_goal"]
+    assert first != env.reset(seed=4)[0]["desired_goal"]
+    observation, reward, *_ = env.step(np.zeros(1, np.float32))
+    assert reward == pytest.approx(-abs(observation["achieved_goal"] - observation["desired_goal"])[0])
+
+
+def test_wrap_goal_refuses_what_it_cannot_wrap():
+    with pytest.raises(ValueError, match="reward_fn or radius"):
+        pendulum(radius=None)
+    with pytest.raises(ValueError, match="FlattenObservation"):
+        wrap_goal(ReachEnv(), lambda o: o[:2], desired=[0.0, 0.0], radius=1.0)
+
+
+# ---- several environments ------------------------------------------------------------------------------------------
+
+
+def test_an_ended_episode_stands_still():
+    env = EndsInInfo(ReachEnv(steps=2))
+    env.reset(seed=0)
+    results = [env.step(np.ones(2, np.float32)) for _ in range(4)]
+    assert [info["truncated"] for *_, info in results] == [False, True, True, True]
+    assert not any(terminated or truncated for _, _, terminated, truncated, _ in results)
+    np.testing.assert_array_equal(results[1][0]["achieved_goal"], results[3][0]["achieved_goal"])
+
+
+@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_vector_environments_follow_their_own_seeds(processes):
+    env = make_vector([ReachEnv, ReachEnv], processes=processes)
+    together, _ = env.reset(seed=[5, 6])
+    alone, _ = ReachEnv().reset(seed=6)
+    env.close()
+    np.testing.assert_array_equal(together["desired_goal"][1], alone["desired_goal"])
