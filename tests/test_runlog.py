@@ -134,7 +134,11 @@ def test_a_full_disk_is_told_once_and_the_run_goes_on(tmp_path):
         folder.metrics(step, 1, 1.0, {})
     assert len(warnings) == 1
     assert "metrics.jsonl could not be written (No space left on device)" in warnings[0]
-    folder._metrics._file.room = 10_000
+    folder._evaluations._file = FullDisk(folder._evaluations._file, 3)
+    folder.evaluation(ROW)
+    folder._evaluations._file.room = folder._metrics._file.room = 10_000
+    folder.evaluation(ROW)
+    assert len((folder.path / "eval.csv").read_text().splitlines()) == 3
     folder.metrics(1500, 3, 1.0, {})
     assert len((folder.path / "metrics.jsonl").read_text().splitlines()) == 3
     folder.close()

@@ -122,6 +122,11 @@ class LineLog:
         self._length += done
         self._waiting = b""
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no line was written yet."""
+        return self._length == 0 and not self._waiting
+
     def length(self) -> int:
         """Wait until the disk has every line, and return the file's length in bytes."""
         self._write_waiting()
@@ -226,12 +231,10 @@ class RunFolder:
 
     def evaluation(self, row: Mapping[str, Any]) -> None:
         """Append an evaluation to `eval.csv`."""
-        start = time.perf_counter()
-        if self._evaluations.length() == 0:
+        if self._evaluations.is_empty:
             self._append(self._evaluations, ",".join(EVALUATION_COLUMNS))
         text = io.StringIO()
         csv.DictWriter(text, EVALUATION_COLUMNS, lineterminator="").writerow(row)
-        self.seconds_logging += time.perf_counter() - start
         self._append(self._evaluations, text.getvalue())
 
     def log(self, text: str) -> None:

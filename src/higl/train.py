@@ -148,9 +148,10 @@ class Training(Loop):
             return True
         try:
             counters = Counters(learner.steps, learner.episodes, self.seconds, self.folder.lengths())
+            # The policy first: once there is a checkpoint of this step, none of this is done again.
+            save_policy(self.folder.path / POLICY, learner.policy, self.config, self.spaces)
             self.checkpoints.save(learner_arrays(learner), counters)
             self.saved_step = learner.steps
-            save_policy(self.folder.path / POLICY, learner.policy, self.config, self.spaces)
         except OSError as error:
             kept = (
                 "there is no older one" if self.saved_step is None else f"the one at step {self.saved_step} is intact"
