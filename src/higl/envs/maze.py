@@ -146,7 +146,7 @@ class MazeEnv(GoalEnv):
         """
         action = self._checked_action(action)
         qpos = self._qpos
-        x_before, y_before = qpos[0], qpos[1]
+        x_before, y_before = qpos.item(0), qpos.item(1)  # Python numbers: quicker to reckon with than NumPy's
         if self._drive is None:
             np.minimum(action, self._high, out=self._ctrl)
             np.maximum(self._ctrl, self._low, out=self._ctrl)
@@ -155,20 +155,26 @@ class MazeEnv(GoalEnv):
         mujoco.mj_step(self.model, self.data, self.frame_skip)
         if self._noise:
             qpos[:2] += self.np_random.normal(0.0, self._noise, 2)
-        if self._in_wall(qpos[0], qpos[1]):
-            qpos[0], qpos[1] = x_before, y_before
+        x, y = qpos.item(0), qpos.item(1)
+        if self._in_wall(x, y):
+            qpos[0], qpos[1] = x, y = x_before, y_before
         self._steps += 1
 
         observation = self.observe()
         goal = observation["desired_goal"]
-        dx, dy = qpos[0] - goal[0], qpos[1] - goal[1]
+        dx, dy = x - goal.item(0), y - goal.item(1)
         distance = math.sqrt(dx * dx + dy * dy)
         success = distance <= self._radius
         reward = (0.0 if success else -1.0) if self._sparse else -distance
-        terminated = success and self._ends_on_success
         if self.render_mode == "human":
             self.render()
-        return observation, reward, terminated, self._steps >= self._max_steps, {"is_success": success}
+        return (
+            observation,
+            reward,
+            success and self._ends_on_success,
+            self._steps >= self._max_steps,
+            {"is_success": success},
+        )
 
     def observe(self) -> Observation:
         """Return the observation of the present state, in fresh arrays."""
