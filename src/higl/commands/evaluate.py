@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from higl.commands.arguments import Cores, Run, asks_for_help, one_line_errors, read_options, show_help
 from higl.intervals import wilson_interval
+from higl.pretrained import pretrained_run
 from higl.process import available_cores, prepare_process
 from higl.runlog import POLICY, RunFolderError, is_run
 from higl.settings import SettingsError
@@ -24,7 +25,9 @@ class EvalOptions:
     """Measure a trained policy on its task's test goals, without exploration, on all cores."""
 
     run: Run
-    """Folder of a run, or a policy file."""
+    """Folder of a run, or a policy file; with --pretrained, a task."""
+    pretrained: bool = False
+    """Take the trained policy of a task that comes with higl: `higl eval ant-maze-u --pretrained`."""
     episodes: int = 100
     """Number of episodes."""
     seed: int = 0
@@ -43,7 +46,7 @@ def evaluate(arguments: list[str]) -> int:
     options = read_options(arguments, EvalOptions, ["run"])
     if options.episodes < 1 or options.seed < 0:
         raise SettingsError("--episodes must be 1 or more, and --seed 0 or more")
-    file = policy_path(options.run)
+    file = policy_path(pretrained_run(str(options.run)) if options.pretrained else options.run)
     prepare_process(options.cores)
     from higl.policy_file import load_policy
 

@@ -1,0 +1,70 @@
+"""Trained policies that come with the package: small run folders, `TASK-REWARD-ALGO/`, each from one run.
+
+Each holds the run's policy, settings, evaluations and facts (`run.json`: versions, commit, steps), so that every
+command that reads a run reads these too. `python -m higl.pretrained RUN` adds one. Imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from higl.presets import short_name
+from higl.runlog import CONFIG, EVALUATIONS, FACTS, POLICY, RunFolderError, is_run, last_step, read_config, read_facts
+
+FOLDER = Path(__file__).parent
+
+# What `run.json` keeps of each start of the run: what made the numbers, not where.
+_START = ("started", "from_step", "processor", "cores", "device", "python", "packages", "commit")
+
+
+def available() -> list[str]:
+    """Return the names of the trained policies, `TASK-REWARD-ALGO`."""
+    return sorted(place.name for place in FOLDER.iterdir() if is_run(place))
+
+
+def pretrained_run(task: str, reward: str | None = None, algo: str = "higl") -> Path:
+    """Return the folder of a trained policy; of the sparse reward, if there are two and none is named.
+
+    Raises:
+        RunFolderError: there is none for this task.
+    """
+    rewards = ("sparse", "dense") if reward is None else (reward,)
+    for name in (f"{short_name(task)}-{reward}-{algo}" for reward in rewards):
+        if is_run(FOLDER / name):
+            return FOLDER / name
+    have = ", ".join(available()) or "none yet"
+    raise RunFolderError(f"no trained policy for {task!r} comes with higl; there are: {have}")
+
+
+def publish(run: Path, folder: Path = FOLDER) -> Path:
+    """Copy what is worth shipping of a run into the package, and return where it went.
+
+    Raises:
+        RunFolderError: it is no run folder, or has no policy.
+    """
+    facts, config = read_facts(run), read_config(run)
+    if not (run / POLICY).exists():
+        raise RunFolderError(f"{run} has no policy yet")
+    place = folder / f"{config.task}-{config.reward}-{config.algo}"
+    place.mkdir(parents=True, exist_ok=True)
+    for name in (POLICY, CONFIG, EVALUATIONS):
+        if (run / name).exists():
+            shutil.copyfile(run / name, place / name)
+    facts["starts"] = [{name: start.get(name) for name in _START} for start in facts["starts"]]
+    facts["steps"] = last_step(run)
+    (place / FACTS).write_text(json.dumps(facts, indent=1) + "\n")
+    return place
+
+
+def main(arguments: list[str]) -> int:
+    """Publish the runs that are named."""
+    for run in arguments:
+        print(publish(Path(run)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
