@@ -7,8 +7,10 @@ given enumerations of integers instead; nothing else of either package is touche
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import io
 import types
 from typing import Any
 
@@ -33,7 +35,8 @@ def register_robotics() -> bool:
     """Make the ids of gymnasium-robotics known to Gymnasium; return whether it is installed."""
     if importlib.util.find_spec("gymnasium_robotics") is None:
         return False
-    gymnasium.register_envs(importlib.import_module("gymnasium_robotics"))
+    with contextlib.redirect_stderr(io.StringIO()):  # it tells its news there on every import
+        gymnasium.register_envs(importlib.import_module("gymnasium_robotics"))
     helpers: Any = importlib.import_module("gymnasium_robotics.utils.mujoco_utils")
     if not isinstance(helpers.mujoco, _IntegerEnumerations):
         helpers.mujoco = _IntegerEnumerations(helpers.mujoco)
