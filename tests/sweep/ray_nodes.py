@@ -10,8 +10,7 @@ from ray.cluster_utils import Cluster
 
 SMALL = {"object_store_memory": 80_000_000, "include_dashboard": False}
 
-head = {"num_cpus": 0, "temp_dir": sys.argv[1], **SMALL}
-cluster = Cluster(initialize_head=True, head_node_args=head)
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **SMALL})
 print(json.dumps({"address": cluster.address}), flush=True)
 for _ in sys.stdin:
     node = cluster.add_node(wait=False, num_cpus=1, **SMALL)

@@ -59,10 +59,10 @@ class Cluster:
     The nodes are started by a process of their own (`ray_nodes.py`), which tells the process of each.
     """
 
-    def __init__(self, folder: Path, environment: dict[str, str]):
+    def __init__(self, environment: dict[str, str]):
         self.environment = environment
         self._keeper = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("ray_nodes.py")), str(folder)],
+            [sys.executable, str(Path(__file__).with_name("ray_nodes.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -123,17 +123,18 @@ def descendants(process: int) -> list[int]:
 def cluster():
     # Sockets have short paths only.
     folder = Path(os.environ.get("TMPDIR", "/tmp")) / f"higl-ray-{os.getpid()}"
-    folder.mkdir()
+    (folder / "ray").mkdir(parents=True)
     token = folder / "token"
     token.write_text(secrets.token_hex(32))
     mine = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0", **HEALTH}
+    mine["RAY_TMPDIR"] = str(folder)
     mine["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # nodes are known, and listen, as 127.0.0.1
     with pytest.MonkeyPatch.context() as patch:
         for name, value in mine.items():
             patch.setenv(name, value)
         patch.delenv("RAY_AUTH_TOKEN", raising=False)
         patch.delenv("RAY_ADDRESS", raising=False)
-        started = Cluster(folder, dict(os.environ))
+        started = Cluster(dict(os.environ))
         try:
             yield started
         finally:
