@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from higl.config import Config
 from higl.envs.tasks import TASKS
+from higl.settings import setting_types
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -41,3 +43,29 @@ def test_task_tables(path, task):
     assert cells[1] == f"`{task.id}`"
     assert float(cells[-2]) == task.radius
     assert cells[-1] == ("success or " if task.ends_on_success else "") + f"{task.max_steps} steps"
+
+
+def test_links_to_lines_lead_to_the_definitions(site):
+    """A link says `module.name`, and the line it leads to defines that name."""
+    links = re.findall(
+        r'href="(source/[\w/]+\.html)#__codelineno-0-(\d+)"><code>([\w/.]+)</code>',
+        (site / "algorithm.html").read_text(),
+    )
+    assert len(links) > 30
+    for page, line, name in links:
+        module, _, defined = name.partition(".")
+        assert f'id="__codelineno-0-{line}"' in (site / page).read_text()
+        text = (ROOT / "src" / "higl" / f"{module}.py").read_text().splitlines()[int(line) - 1]
+        assert re.match(rf"\s*(def|class) {defined.rpartition('.')[2]}\b", text), name
+
+
+def test_every_setting_is_told(site):
+    page = (site / "settings.html").read_text()
+    for name in setting_types(Config):
+        assert f"<code>{name}</code>" in page, name
+
+
+def test_python_of_the_pages_is_python():
+    for page in (ROOT / "docs").glob("*.md"):
+        for text in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+            compile(text, page.name, "exec")

@@ -213,11 +213,12 @@ def test_the_length_of_an_episode():
 
 def test_dates_fit_the_number_of_steps():
     short, _ = derive_schedule(apply(preset("reach"), {"steps": 20_000}), ())
-    assert short.adjacency.every == 1_000
+    assert short.adjacency.every == 2_000
+    assert short.adjacency.epochs == 5
     assert short.landmarks.start == 2_000
     assert short.evaluation.every == 1_000
     long, _ = derive_schedule(apply(preset("reach"), {"steps": 1_000_000}), {"landmarks.start": 5})
-    assert long.adjacency.every == 50_000
+    assert long.adjacency == preset("reach").adjacency
     assert long.landmarks.start == preset("reach").landmarks.start
 
 

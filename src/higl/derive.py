@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from higl.config import Config
+from higl.config import AdjacencyConfig, Config
 from higl.envs.check import TaskError
 from higl.settings import SettingsError, apply, setting_types
 
@@ -317,10 +317,16 @@ def _put_value_scales(values: _Values, width: float, cell: float, shift: float, 
 
 
 def _put_schedule(values: _Values) -> None:
-    """Derive the dates from the number of steps: a short run plans and evaluates early, too."""
+    """Derive the dates from the number of steps: a short run plans and evaluates early, too.
+
+    Where the adjacency network is trained more often, each training is shorter, so that its share of the work stays.
+    """
     steps = values["steps"]
     reason = f"for {steps:,} steps"
-    every = values.put("adjacency.every", int(np.clip(steps // 20, 500, 50_000)), reason)
+    every = values.put("adjacency.every", int(np.clip(steps // 10, 500, 50_000)), reason)
+    values.put("adjacency.epochs", int(np.clip(every // 400, 2, 25)), reason)
+    if every < AdjacencyConfig.every:
+        values.put("adjacency.all_pairs_up_to", 300, "the trainings are many: the rest of the pairs is a sample")
     values.put("landmarks.start", int(np.clip(steps // 10, every, 60_000)), reason)
     values.put("evaluation.every", int(np.clip(steps // 20, 500, 5_000)), reason)
 

@@ -1,0 +1,161 @@
+"""What the site's build adds: the table of settings, and links from the algorithm to the lines of the code.
+
+In a page, `{{ settings }}` becomes the tables of settings, and `[[module:name]]` a link to where `name` is defined in
+`higl/module.py`, on a page with that file's source. So neither goes stale.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.pages import Page
+
+from higl import config as config_module
+from higl.config import Config
+from higl.presets import BEST, PAPER
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "higl"
+EXAMPLES = SOURCE.parents[1] / "examples"
+_LINK = re.compile(r"\[\[([\w/]+):([\w.]+)\]\]")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add a page with the source of each module that a page may link to."""
+    sources = [(path.relative_to(SOURCE), f"higl/{path.relative_to(SOURCE)}", path) for path in SOURCE.rglob("*.py")]
+    sources += [(Path("examples", path.name), f"examples/{path.name}", path) for path in EXAMPLES.glob("*.py")]
+    for place, title, path in sorted(sources):
+        name = place.with_suffix("").as_posix()
+        text = f'---\nsearch:\n  exclude: true\n---\n\n# {title}\n\n```python linenums="1"\n{path.read_text()}```\n'
+        page = File.generated(config, f"source/{name}.md", content=text, inclusion=InclusionLevel.NOT_IN_NAV)
+        files.append(page)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Fill in settings and links."""
+    if page.file.src_uri.startswith("source/"):
+        return markdown
+    if "{{ settings }}" in markdown:
+        markdown = markdown.replace("{{ settings }}", settings_tables())
+    return _LINK.sub(lambda match: link(*match.groups(), depth=page.file.src_uri.count("/")), markdown)
+
+
+# --- Links to lines -------------------------------------------------------------------------------------------------
+
+
+def link(module: str, name: str, depth: int) -> str:
+    """Return a link to the line where a name is defined.
+
+    Raises:
+        PluginError: there is no such name, so the page has gone stale.
+    """
+    line = lines_of(module).get(name)
+    if line is None:
+        raise PluginError(f"[[{module}:{name}]]: higl/{module}.py defines no {name}")
+    place = f"{'../' * depth}source/{module}.html#__codelineno-0-{line}"
+    return f'<a href="{place}"><code>{module}.{name}</code></a>'
+
+
+@cache
+def lines_of(module: str) -> dict[str, int]:
+    """Return the line of each function, class and method of a module."""
+    path = SOURCE / f"{module}.py"
+    if not path.exists():
+        raise PluginError(f"[[{module}:...]]: there is no higl/{module}.py")
+    found: dict[str, int] = {}
+
+    def visit(node: ast.AST, prefix: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+                found[prefix + child.name] = child.lineno
+                visit(child, f"{prefix}{child.name}.")
+
+    visit(ast.parse(path.read_text()), "")
+    return found
+
+
+# --- Settings -------------------------------------------------------------------------------------------------------
+
+
+def settings_tables() -> str:
+    """Return one table for each part of the settings, with what differs between the tasks below it."""
+    parts = [("", Config)] + [
+        (field.name, kind)
+        for field, kind in ((f, get_type_hints(Config)[f.name]) for f in dataclasses.fields(Config))
+        if dataclasses.is_dataclass(kind)
+    ]
+    return "\n\n".join(f"{_heading(name, kind)}\n\n{_table(name, kind)}" for name, kind in parts) + _presets()
+
+
+def _heading(name: str, kind: Any) -> str:
+    title = f"`{name}`" if name else "The run"
+    return f"## {title}\n\n{(kind.__doc__ or '').strip().splitlines()[0]}"
+
+
+def _table(part: str, kind: Any) -> str:
+    texts = _field_texts(kind)
+    hints = get_type_hints(kind)
+    rows = ["| setting | default | what |", "|---|---|---|"]
+    for field in dataclasses.fields(kind):
+        hint = hints[field.name]
+        if dataclasses.is_dataclass(hint):
+            continue
+        name = f"{part}.{field.name}" if part else field.name
+        choices = ", ".join(f"`{choice}`" for choice in get_args(hint)) if get_origin(hint) is Literal else ""
+        text = texts[field.name] + (f" One of {choices}." if choices else "")
+        rows.append(f"| `{name}` | {_shown(field.default)} | {text} |".replace("\n", " "))
+    return "\n".join(rows)
+
+
+def _field_texts(kind: type) -> dict[str, str]:
+    """Return the text under each field of a dataclass, its parents' included."""
+    classes = {
+        node.name: node
+        for node in ast.parse(Path(config_module.__file__).read_text()).body
+        if isinstance(node, ast.ClassDef)
+    }
+    texts: dict[str, str] = {}
+    for owner in reversed(kind.__mro__):
+        body = classes[owner.__name__].body if owner.__name__ in classes else []
+        for field, text in zip(body, body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                texts[ast.unparse(field.target)] = str(text.value.value)
+    return texts
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(map(str, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _presets() -> str:
+    """Return tables of the settings in which the tasks of a family, or the two families, differ."""
+    text = "\n\n## Presets\n\nWhat is not listed here has its default above."
+    for family, table in (("best", BEST), ("paper", PAPER)):
+        flat = {task: _flat(config) for task, config in table.items()}
+        base = _flat(Config())
+        names = [name for name in base if name not in ("task", "preset")]
+        names = [name for name in names if any(values[name] != base[name] for values in flat.values())]
+        rows = [f"| setting | {' | '.join(flat)} |", "|---" * (len(flat) + 1) + "|"]
+        rows += [f"| `{name}` | {' | '.join(_shown(values[name]) for values in flat.values())} |" for name in names]
+        text += f"\n\n### `{family}`\n\n" + "\n".join(rows)
+    return text + "\n"
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(value):
+        own = getattr(value, field.name)
+        found |= _flat(own, f"{prefix}{field.name}.") if dataclasses.is_dataclass(own) else {prefix + field.name: own}
+    return found

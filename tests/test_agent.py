@@ -1,0 +1,248 @@
+"""The library's face: learn, predict, save, load, evaluate; and tasks of one, three and six goal dimensions learned."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reach import SMALL, ReachEnv
+
+import higl
+from higl.agent import Agent, State
+from higl.policy_file import PolicyFileError
+from higl.rollout import collect_episode
+from higl.settings import SettingsError
+
+
+def make() -> ReachEnv:
+    return ReachEnv(2, steps=20)
+
+
+TINY = SMALL | {"evaluation": {"episodes": 2, "every": 100}, "landmarks": SMALL["landmarks"] | {"start": 60}}
+
+
+def agent(**options) -> higl.HIGL:
+    return higl.HIGL(make, verbose=False, **(TINY | options))
+
+
+@pytest.fixture(scope="module")
+def trained() -> higl.HIGL:
+    return agent().learn(160)
+
+
+def actions(learned: Agent, seed: int = 1) -> np.ndarray:
+    """Return the actions of one episode, predicted step by step."""
+    env = make()
+    observation, _ = env.reset(seed=seed)
+    state, ended, found = None, False, []
+    while not ended:
+        action, state = learned.predict(observation, state)
+        found.append(action)
+        observation, _, terminated, truncated, _ = env.step(action)
+        ended = terminated or truncated
+    return np.stack(found)
+
+
+def test_importing_the_package_does_not_import_jax():
+    """So that `higl --help` starts at once."""
+    program = "import sys, higl, higl.cli; higl.cli.usage(); sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_the_package_has_no_other_names():
+    with pytest.raises(AttributeError, match="no attribute 'HIGLL'"):
+        higl.HIGLL  # noqa: B018
+
+
+# ---- settings ------------------------------------------------------------------------------------------------------
+
+
+def test_settings_by_part_or_by_dotted_name():
+    by_part = agent(landmarks={"coverage": 3})
+    dotted = agent(**{"landmarks.coverage": 3})
+    assert by_part.config.landmarks.coverage == dotted.config.landmarks.coverage == 3
+    assert dotted.config.landmarks.pool == TINY["landmarks"]["pool"]
+
+
+def test_unknown_settings_are_refused():
+    with pytest.raises(SettingsError, match=r"did you mean landmarks\.coverage"):
+        agent(landmarks={"covrage": 3})
+    with pytest.raises(SettingsError, match=r"subgoal_range: expected 1 or 2 numbers"):
+        agent(high={"subgoal_range": (1.0, 2.0, 3.0)})
+
+
+def test_a_task_of_ours_has_its_preset():
+    learned = higl.HRAC("higl/PointMaze-v0", reward="dense", seed=3, verbose=False)
+    from higl.presets import preset
+
+    assert learned.config.low == preset("point-maze", "hrac").low
+    assert (learned.config.task, learned.config.algo, learned.config.reward) == ("point-maze", "hrac", "dense")
+    assert learned.derived == []
+    assert learned.config.seed == 3
+
+
+def test_what_was_derived_is_told(capsys):
+    higl.HIRO(make, **SMALL)
+    assert "low.hidden_entries = [2, 3]  # these entries equal the achieved goal" in capsys.readouterr().out
+
+
+# ---- predict -------------------------------------------------------------------------------------------------------
+
+
+def test_predict_acts_as_the_policy_does_in_an_episode(trained):
+    env, policy = make(), trained.policy
+    episode = collect_episode(env, policy, 1, explore=False)
+    np.testing.assert_allclose(actions(trained), policy.environment_action(episode.action), atol=1e-5)
+    assert actions(trained).dtype == env.action_space.dtype
+
+
+def test_predict_takes_batches_and_starts_each_episode_anew(trained):
+    env = make()
+    first, second = env.reset(seed=1)[0], env.reset(seed=2)[0]
+    both = {name: np.stack([first[name], second[name]]) for name in first}
+    together, state = trained.predict(both)
+    assert isinstance(state, State)
+    assert together.shape == (2, 2)
+    np.testing.assert_allclose(together[1], trained.predict(second)[0], atol=1e-5)
+    later, state = trained.predict(both, state, episode_start=np.array([False, True]))
+    assert state.clock.tolist() == [2, 1]
+    np.testing.assert_allclose(later[1], together[1], atol=1e-5)
+
+
+def test_exploration_changes_the_action(trained):
+    observation, _ = make().reset(seed=1)
+    exact, _ = trained.predict(observation)
+    assert not np.array_equal(exact, trained.predict(observation, deterministic=False)[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"observation": np.zeros(3)}, "observation has shape"),
+        ({"desired_goal": np.zeros((2, 2))}, "desired_goal has shape"),
+        ({"achieved_goal": None}, "must be a dict"),
+    ],
+)
+def test_predict_refuses_what_does_not_fit(trained, change, message):
+    observation = make().reset(seed=1)[0] | change
+    observation = {name: value for name, value in observation.items() if value is not None}
+    with pytest.raises(ValueError, match=message):
+        trained.predict(observation)
+
+
+# ---- learning ------------------------------------------------------------------------------------------------------
+
+
+def test_the_callback_hears_episodes_and_evaluations_and_can_stop():
+    heard = []
+    learned = agent()
+    learned.learn(1000, callback=lambda metrics: heard.append(metrics) or len(heard) < 3)
+    assert [metrics["step"] for metrics in heard] == [20, 40, 60]
+    assert learned.steps == 60
+    assert "episode/success" in heard[0]
+
+
+def test_learning_on_from_a_full_file_is_learning_on(trained, tmp_path):
+    trained.save(tmp_path / "all.safetensors", full=True)
+    again, other = (higl.HIGL.load(tmp_path / "all.safetensors", make) for _ in range(2))
+    np.testing.assert_array_equal(actions(trained), actions(again))
+    for learned in (again, other):
+        learned.verbose = False
+        learned.learn(40)
+    assert again.steps == 200
+    np.testing.assert_array_equal(actions(again), actions(other))
+    assert not np.array_equal(actions(again), actions(trained))
+
+
+def test_a_policy_file_acts_and_does_not_learn(trained, tmp_path):
+    trained.save(tmp_path / "deep" / "policy.safetensors")
+    loaded = higl.HIGL.load(tmp_path / "deep" / "policy.safetensors", make)
+    np.testing.assert_array_equal(actions(trained), actions(loaded))
+    with pytest.raises(SettingsError, match="full=True"):
+        loaded.learn(10)
+    with pytest.raises(SettingsError, match=r"HIGL\.load"):
+        higl.HRAC.load(tmp_path / "deep" / "policy.safetensors", make)
+    with pytest.raises(ValueError, match=r"give the environment: HIGL\.load\(path, env\)"):
+        higl.HIGL.load(tmp_path / "deep" / "policy.safetensors")
+
+
+def test_a_damaged_file_is_told(trained, tmp_path):
+    path = tmp_path / "policy.safetensors"
+    trained.save(path)
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(PolicyFileError, match="damaged"):
+        higl.HIGL.load(path, make)
+    with pytest.raises(PolicyFileError, match="missing"):
+        higl.HIGL.load(tmp_path / "nothing", make)
+
+
+def test_a_run_folder_is_that_of_the_command_line_and_goes_on(trained, tmp_path):
+    """The same steps in two parts, over a folder, and in one, in memory, come to the same."""
+    learned = agent(steps=160).learn(80, log_dir=tmp_path / "run")
+    assert {"config.toml", "metrics.jsonl", "eval.csv", "policy.safetensors"} <= {
+        place.name for place in Path(tmp_path / "run").iterdir()
+    }
+    again = higl.HIGL.load(tmp_path / "run", make)
+    again.verbose = False
+    np.testing.assert_array_equal(actions(learned), actions(again))
+    again.learn(80)
+    assert again.steps == 160
+    with pytest.raises(SettingsError, match="cannot go on in"):
+        again.learn(20, log_dir=tmp_path / "other")
+
+
+def test_several_environments_at_once():
+    """Episodes keep their numbers, updates their ratio; two runs with one seed are the same."""
+    heard: list[dict] = []
+    first = agent(num_envs=3).learn(100, callback=lambda metrics: heard.append(dict(metrics)))
+    assert [m["episode"] for m in heard if "episode/success" in m] == [1, 2, 3, 4, 5, 6]
+    assert first.steps == 120
+    assert int(first.learner.state.low.updates) == 120
+    np.testing.assert_array_equal(actions(first), actions(agent(num_envs=3).learn(100)))
+    with pytest.raises(SettingsError, match="function that makes it"):
+        higl.HIGL(make(), verbose=False, num_envs=2, **TINY).learn(10)
+
+
+def test_a_batched_episode_is_the_single_one(trained):
+    from higl.envs.adapt import make_vector
+    from higl.rollout import collect_episodes
+
+    env = make_vector([make, lambda: ReachEnv(2, steps=13)])
+    together = collect_episodes(env, trained.policy, [4, 5], explore=True)
+    assert [len(episode) for episode in together] == [20, 13]
+    for seed, steps, batched in ((4, 20, together[0]), (5, 13, together[1])):
+        alone = collect_episode(ReachEnv(2, steps=steps), trained.policy, seed, explore=True)
+        for name in ("observation", "achieved", "desired", "subgoal", "action", "reward", "success"):
+            np.testing.assert_allclose(getattr(batched, name), getattr(alone, name), atol=1e-4)
+        assert batched.truncated == alone.truncated
+
+
+# ---- evaluate ------------------------------------------------------------------------------------------------------
+
+
+def test_evaluate_is_the_same_for_a_seed(trained):
+    first = higl.evaluate(trained, make(), episodes=3)
+    assert first == higl.evaluate(trained, episodes=3)
+    assert first != higl.evaluate(trained, episodes=3, seed=1)
+    assert first.episodes == 3
+    assert "of 3 episodes" in str(first)
+    with pytest.raises(ValueError, match="was made for"):
+        higl.evaluate(trained, ReachEnv(3))
+    with pytest.raises(ValueError, match="expected 1 or more"):
+        higl.evaluate(trained, episodes=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("goals", "radius", "steps"), [(1, 0.5, 4_000), (3, 1.0, 8_000), (6, 1.5, 10_000)])
+def test_tasks_of_any_goal_dimension_are_learned(goals, radius, steps):
+    learned = higl.HIGL(lambda: ReachEnv(goals, radius=radius), verbose=False, **SMALL)
+    before = higl.evaluate(learned, episodes=20)
+    learned.learn(steps)
+    after = higl.evaluate(learned, episodes=20)
+    assert after.success >= 0.8
+    assert after.mean_return > before.mean_return + 5

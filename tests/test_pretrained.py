@@ -1,0 +1,54 @@
+"""Trained policies of the package: found by task, made from a run, free of what is only of the machine."""
+
+import json
+
+import pytest
+from tiny import SETTINGS, TASK
+
+from higl import pretrained
+from higl.config import Config
+from higl.learner import Learner
+from higl.policy_file import load_policy, save_policy
+from higl.rollout import Spaces
+from higl.runlog import POLICY, RunFolder, RunFolderError
+from higl.settings import apply
+
+
+@pytest.fixture
+def run(tmp_path):
+    config = apply(Config(), SETTINGS | {"task": "point-maze"})
+    folder = RunFolder.create(tmp_path / "run", config, print)
+    folder.start(1, "cpu", 0)
+    spaces = Spaces(7, 2, (-1.0, -1.0), (1.0, 1.0))
+    save_policy(folder.path / POLICY, Learner(config, spaces).policy, config, spaces)
+    folder.close()
+    return folder.path
+
+
+def test_a_published_run_is_found_by_its_task(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path / "shipped")
+    (tmp_path / "shipped").mkdir()
+    with pytest.raises(RunFolderError, match="none yet"):
+        pretrained.pretrained_run("point-maze")
+    place = pretrained.publish(run, pretrained.FOLDER)
+    assert pretrained.available() == ["point-maze-sparse-higl"]
+    for name in ("point-maze", "higl/PointMaze-v0"):
+        assert pretrained.pretrained_run(name) == place
+    assert load_policy(place / POLICY)[1].task == "point-maze"
+    with pytest.raises(RunFolderError, match="point-maze-sparse-higl"):
+        pretrained.pretrained_run("point-maze", algo="hrac")
+
+
+def test_a_published_run_says_what_made_it_and_not_where(run, tmp_path):
+    facts = json.loads((pretrained.publish(run, tmp_path / "shipped") / "run.json").read_text())
+    (start,) = facts["starts"]
+    assert start["packages"]["jax"]
+    assert "commit" in start
+    assert not {"host", "command", "process", "system"} & start.keys()
+
+
+def test_what_ships_is_whole():
+    for name in pretrained.available():
+        policy, config = load_policy(pretrained.FOLDER / name / POLICY)
+        assert name == f"{config.task}-{config.reward}-{config.algo}"
+        assert config.task != TASK
