@@ -80,6 +80,7 @@ class Scene:
             jnp.asarray(self.landmark_observation),
             jnp.asarray(self.landmark_observation[:, :GOAL]),
             jnp.asarray(self.present),
+            jnp.zeros(len(self.present), bool),
         )
 
     def weigh(self, neighbours: int) -> lm.Weights:
@@ -280,7 +281,9 @@ def line_scene(marks: list[float], states: list[float], goals: list[float]) -> t
     def points(places: list[float], size: int) -> jax.Array:
         return jnp.zeros((len(places), size)).at[:, 0].set(jnp.asarray(places))
 
-    landmarks = lm.Landmarks(points(marks, OBSERVATION), points(marks, GOAL), jnp.ones(len(marks), bool))
+    landmarks = lm.Landmarks(
+        points(marks, OBSERVATION), points(marks, GOAL), jnp.ones(len(marks), bool), jnp.zeros(len(marks), bool)
+    )
     return landmarks, points(states, OBSERVATION), points(states, GOAL), points(goals, GOAL)
 
 
@@ -345,3 +348,25 @@ def test_absent_landmarks_are_never_selected():
     present = jnp.array([False, False, True, False])
     for neighbours in (0, 1, 3):
         assert plan((landmarks._replace(present=present), *rest), neighbours=neighbours).index.tolist() == [2]
+
+
+def test_path_to_unreached_goal_leads_over_novel_landmark() -> None:
+    """A wall lies between x = 0 and the goal at x = 6; the way round it is known as far as (4, 4), a novel state."""
+    at = jnp.asarray([[2.0, 0.0], [0.0, 2.0], [2.0, 4.0], [4.0, 4.0]])
+    novel = jnp.asarray([False, False, False, True])
+    landmarks = lm.Landmarks(at, at, jnp.ones(4, bool), novel)
+    states, goals = jnp.asarray([[0.0, 0.0], [4.0, 3.9]]), jnp.asarray([[6.0, 0.0], [6.0, 0.0]])
+
+    def distance(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> jax.Array:
+        return jnp.linalg.norm(achieved - target, axis=-1)
+
+    weights = lm.weigh(distance, landmarks, states, states, goals, 0)
+    straight = lm.select(landmarks, weights, goals, cutoff=3.0, goal_within=0.5)
+    round_the_wall = lm.select(landmarks, weights, goals, cutoff=3.0, goal_within=0.5, unreached="novel")
+    assert straight.index[0] == 0  # the landmark nearest to the goal, though the wall is behind it
+    assert round_the_wall.index[0] == 1
+    assert round_the_wall.index[1] == 4  # at the frontier: on to the goal itself
+    near = jnp.asarray([[0.0, 4.0], [0.0, 4.0]])
+    weights = lm.weigh(distance, landmarks, states, states, near, 0)
+    same = [lm.select(landmarks, weights, near, 3.0, 0.5, kind).index for kind in ("nearest", "novel")]
+    np.testing.assert_array_equal(*same)  # a goal that landmarks are near to is none the different

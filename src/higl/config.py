@@ -144,6 +144,8 @@ class LandmarksConfig:
     """Longest edge of the graph, gamma_dist, in units of the low level's value."""
     goal_within: float = 10.0
     """Distance (low level's value) within which the goal itself is selected in place of a landmark."""
+    unreached: Literal["nearest", "novel"] = "nearest"
+    """Where the path to a goal ends that no landmark is near to: at the nearest landmark, or the nearest novel one."""
     neighbours: int = 6
     """Nearest landmarks, in the goal space, to which edges are weighed (0: all)."""
     pseudo: Literal["fixed", "automatic", "raw"] = "fixed"

@@ -8,7 +8,7 @@ landmark to landmark, landmark to goal; and the direct edge from each state to i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,11 +23,12 @@ Distance = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
 
 
 class Landmarks(NamedTuple):
-    """Landmarks: observation [M, O], achieved [M, G], and which of the M places hold one. Coverage comes first."""
+    """Landmarks: observation [M, O], achieved [M, G], which of the M places hold one, and which are by novelty."""
 
     observation: jax.Array
     achieved: jax.Array
     present: jax.Array
+    novel: jax.Array
 
 
 class Weights(NamedTuple):
@@ -163,13 +164,46 @@ def shortest_distances(weights: jax.Array) -> jax.Array:
     return jax.lax.fori_loop(0, total, through, start)
 
 
-def select(landmarks: Landmarks, weights: Weights, desired: jax.Array, cutoff: float, goal_within: float) -> Selection:
+def lead_to_frontier(
+    landmarks: Landmarks, weights: Weights, edges: Weights, desired: jax.Array, cutoff: float, goal_within: float
+) -> Weights:
+    """Let the path to a goal that no landmark is near to lead over the novelty landmark nearest to that goal.
+
+    The low level's value knows no walls, so the landmark from which an unreached goal looks nearest may lie just
+    across one, and a state that heads for it pushes against the wall for ever. Novelty landmarks lie at the frontier
+    of what has been visited: from the one that is nearest to the goal there is something to be found. A state that
+    has come to it goes on to the goal itself.
+    """
+    novel = landmarks.present & landmarks.novel
+    unreached = (jnp.min(weights.landmark_goal, axis=0) > cutoff) & jnp.any(novel)
+    square = jnp.sum(jnp.square(landmarks.achieved[:, None] - desired[None]), axis=-1)
+    frontier = jnp.argmin(jnp.where(novel[:, None], square, jnp.inf), axis=0)
+    is_frontier = jnp.arange(novel.shape[0])[:, None] == frontier[None]
+    to_goal = jnp.where(is_frontier, cutoff, weights.landmark_goal + CUT_PENALTY)
+    there = jnp.take_along_axis(weights.state_landmark, frontier[:, None], axis=1)[:, 0] <= goal_within
+    direct = jnp.where(there, 0.0, weights.state_goal + CUT_PENALTY)
+    return edges._replace(
+        landmark_goal=jnp.where(unreached, to_goal, edges.landmark_goal),
+        state_goal=jnp.where(unreached, direct, edges.state_goal),
+    )
+
+
+def select(
+    landmarks: Landmarks,
+    weights: Weights,
+    desired: jax.Array,
+    cutoff: float,
+    goal_within: float,
+    unreached: Literal["nearest", "novel"] = "nearest",
+) -> Selection:
     """Return the first landmark on the shortest path from each state to its own goal [B, G].
 
     The goal itself is selected when it is within `goal_within`, when the direct edge is the shortest path, and
-    when there is no landmark at all.
+    when there is no landmark at all. With `unreached` "novel", see `lead_to_frontier`.
     """
     edges = cut(weights, cutoff)
+    if unreached == "novel":
+        edges = lead_to_frontier(landmarks, weights, edges, desired, cutoff, goal_within)
     between = shortest_distances(edges.landmark_landmark)
     # From each landmark to each goal: [M, B].
     to_goal = jnp.min(between[:, :, None] + edges.landmark_goal[None], axis=1)

@@ -158,6 +158,7 @@ class Stages:
             jnp.concatenate([buffer.rows.observation[places], queue.observation]),
             jnp.concatenate([buffer.rows.achieved[places], queue.achieved]),
             jnp.concatenate([real, queue.filled]),
+            jnp.concatenate([jnp.zeros_like(real), jnp.ones_like(queue.filled)]),
         )
 
     def plan(
@@ -167,7 +168,7 @@ class Stages:
         config = self.config.landmarks
         near = config.neighbours if neighbours is None else neighbours
         weights = lm.weigh(self.distance(low), landmarks, rows.observation, rows.achieved, rows.desired, near)
-        return lm.select(landmarks, weights, rows.desired, config.cutoff, config.goal_within)
+        return lm.select(landmarks, weights, rows.desired, config.cutoff, config.goal_within, config.unreached)
 
     def _guide(
         self, low: td3.Networks, low_buffer: Buffer, queue: Queue, rows: HighRow, key: jax.Array
