@@ -10,6 +10,7 @@ import ast
 import dataclasses
 import re
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -125,7 +126,7 @@ def _field_texts(kind: type) -> dict[str, str]:
     texts: dict[str, str] = {}
     for owner in reversed(kind.__mro__):
         body = classes[owner.__name__].body if owner.__name__ in classes else []
-        for field, text in zip(body, body[1:], strict=False):
+        for field, text in pairwise(body):
             if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
                 texts[ast.unparse(field.target)] = str(text.value.value)
     return texts

@@ -49,6 +49,6 @@ def test_a_published_run_says_what_made_it_and_not_where(run, tmp_path):
 
 def test_what_ships_is_whole():
     for name in pretrained.available():
-        policy, config = load_policy(pretrained.FOLDER / name / POLICY)
+        _, config = load_policy(pretrained.FOLDER / name / POLICY)
         assert name == f"{config.task}-{config.reward}-{config.algo}"
         assert config.task != TASK

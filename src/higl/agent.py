@@ -159,7 +159,9 @@ class Agent:
         """Set how far to train; the first time, for an environment without a preset, the dates that go with it."""
         config = replace(self.config, steps=self.steps + more)
         if self.steps == 0 and not self._known:
-            config, _ = derive_schedule(config, self._given)
+            config, dates = derive_schedule(config, self._given)
+            if self.verbose and dates:
+                print(f"Derived from the number of steps (each can be set):\n{describe(dates)}")
         self.config = config
         if self.learner is not None:
             self.learner.config = config

@@ -90,13 +90,21 @@ def _derive(values: _Values, env: gymnasium.Env) -> None:
     values.put("low.exploration", 0.1, "a tenth of the range")
     values.put("low.target_noise", 0.2, "as TD3 has it")
     values.put("low.target_noise_clip", 0.5, "as TD3 has it")
-    _put_schedule(values)
 
 
 def derive_schedule(config: Config, given: Collection[str]) -> tuple[Config, list[Derived]]:
-    """Return settings whose dates fit the number of steps, and what was derived."""
+    """Return settings whose dates fit the number of steps, and what was derived; a short run plans early, too.
+
+    Where the adjacency network is trained more often, each training is shorter, so that its share of the work stays.
+    """
     values = _Values(config, given)
-    _put_schedule(values)
+    reason = f"for {config.steps:,} steps"
+    every = values.put("adjacency.every", int(np.clip(config.steps // 10, 500, 50_000)), reason)
+    values.put("adjacency.epochs", int(np.clip(every // 400, 2, 25)), reason)
+    if every < AdjacencyConfig.every:
+        values.put("adjacency.all_pairs_up_to", 300, "the trainings are many: the rest of the pairs is a sample")
+    values.put("landmarks.start", int(np.clip(config.steps // 10, every, 60_000)), reason)
+    values.put("evaluation.every", int(np.clip(config.steps // 20, 500, 5_000)), reason)
     return values.config, values.derived
 
 
@@ -314,21 +322,6 @@ def _put_value_scales(values: _Values, width: float, cell: float, shift: float, 
         "landmarks.cutoff", _number(spacing * scale * forever), f"{_number(spacing)} away, and never nearer"
     )
     values.put("landmarks.goal_within", _number(cutoff / 4), "a quarter of the cut-off")
-
-
-def _put_schedule(values: _Values) -> None:
-    """Derive the dates from the number of steps: a short run plans and evaluates early, too.
-
-    Where the adjacency network is trained more often, each training is shorter, so that its share of the work stays.
-    """
-    steps = values["steps"]
-    reason = f"for {steps:,} steps"
-    every = values.put("adjacency.every", int(np.clip(steps // 10, 500, 50_000)), reason)
-    values.put("adjacency.epochs", int(np.clip(every // 400, 2, 25)), reason)
-    if every < AdjacencyConfig.every:
-        values.put("adjacency.all_pairs_up_to", 300, "the trainings are many: the rest of the pairs is a sample")
-    values.put("landmarks.start", int(np.clip(steps // 10, every, 60_000)), reason)
-    values.put("evaluation.every", int(np.clip(steps // 20, 500, 5_000)), reason)
 
 
 def _number(value: Any) -> float:

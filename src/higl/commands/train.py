@@ -106,12 +106,15 @@ def train(arguments: list[str]) -> int:
 def _derived(config: Config, given: set[str], options: TrainOptions) -> Config:
     """Return the settings of a task that no preset knows, fitted to its environment, and tell them."""
     prepare_process(options.cores, options.device)
-    from higl.derive import derive, describe
+    from higl.derive import derive, derive_schedule, describe
     from higl.envs.make import make_env
 
     config, derived = derive(config, given, make_env(config.task, config.reward))
+    config, dates = derive_schedule(config, given)
     if not options.quiet:
-        print(f"{config.task} has no preset; derived from its environment (each can be set):\n{describe(derived)}")
+        print(
+            f"{config.task} has no preset; derived from its environment (each can be set):\n{describe(derived + dates)}"
+        )
     return config
 
 
