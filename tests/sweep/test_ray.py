@@ -128,6 +128,7 @@ def cluster():
     token.write_text(secrets.token_hex(32))
     mine = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0", **HEALTH}
     mine["RAY_TMPDIR"] = str(folder)
+    mine["RAY_worker_niceness"] = "0"  # Ray's own choice, 15, is never served beside a busy process
     mine["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # nodes are known, and listen, as 127.0.0.1
     with pytest.MonkeyPatch.context() as patch:
         for name, value in mine.items():

@@ -6,30 +6,12 @@ from pathlib import Path
 import pytest
 
 from higl.cli import main
-from higl.presets import preset
-from higl.runlog import RunFolder
-from higl.settings import apply
 from higl.sweep.page import make_page
 from higl.sweep.results import ResultsError, add_run, read_results
 
+from .helpers import make_run
+
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def make_run(folder: Path, success: list[float], status: str = "finished", **settings) -> Path:
-    """Write a run folder as a run does, with an evaluation every 5,000 steps."""
-    steps = 5_000 * len(success)
-    named = {name.replace("__", "."): value for name, value in settings.items()}
-    algo = named.pop("algo", "higl")
-    config = apply(preset(named.pop("task", "ant-maze-u"), algo, named.pop("preset", "best")), {"steps": steps} | named)
-    run = RunFolder.create(folder, config, print)
-    run.start(1, "cpu (cpu)", 0)
-    for place, rate in enumerate(success, 1):
-        row = {"step": 5_000 * place, "time": 1.5, "episodes": 5, "success": rate, "return": -1.0}
-        run.evaluation(row | {"steps_to_success": "", "path_length": 3.0})
-        run.metrics(5_000 * place, place, 1.5, {})
-    run.update(status=status, seconds=3_600.0)
-    run.close()
-    return folder
 
 
 def test_a_result_holds_the_small_files_and_no_names_of_machines(tmp_path):

@@ -26,6 +26,8 @@ from higl.sweep.local import LocalBackend, choose_cores
 from higl.sweep.plan import PlannedRun, make_plan, standing
 from higl.sweep.runner import Backend, print_summary, run_sweep
 
+_FILE_WIDTH = 160
+
 
 @dataclass(frozen=True, kw_only=True)
 class ListOptions:
@@ -150,6 +152,11 @@ def _plan(options: PlanOptions) -> tuple[Entry, list[PlannedRun]]:
     return entry, make_plan(entry, options.out, seeds=options.seeds, only=options.only, more=more)
 
 
+def _console() -> Console:
+    """Return where tables go: into a file or a pipe without folding names."""
+    return Console() if sys.stdout.isatty() else Console(width=_FILE_WIDTH)
+
+
 def list_entries(options: ListOptions) -> int:
     """Print the entries of a catalogue."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -163,7 +170,7 @@ def list_entries(options: ListOptions) -> int:
         curves = str(len(entry.variants))
         steps = f"{sum(run.config.steps for run in plan) / 1e6:g}M"
         table.add_row(entry.name, Text(entry.title), shown, curves, str(len(plan)), steps)
-    Console().print(table)
+    _console().print(table)
     return 0
 
 
@@ -176,7 +183,7 @@ def show_entry(options: ShowOptions) -> int:
         prepare_process(cores[:1])  # as a run of the sweep: one core
     times = StepTimes()
     hours = hours_left(plan, standings, times, _measure if options.estimate else None)
-    Console().print(runs_table(plan, standings, entry.title, hours))
+    _console().print(runs_table(plan, standings, entry.title, hours))
     known = [each for each in hours if each is not None]
     if len(known) == len(hours):
         wall = wall_hours(known, len(cores))
@@ -219,7 +226,7 @@ def show_status(options: StatusOptions) -> int:
             facts = {"state": now.state, "step": now.step, "steps": run.config.steps, "success": now.success}
             print(json.dumps({"run": str(run.folder), "variant": run.variant, **facts, "reason": now.reason}))
         return 0
-    console = Console()
+    console = _console()
     console.print(runs_table(plan, standings, entry.title))
     for run, now in zip(plan, standings, strict=True):
         if now.reason:

@@ -1,0 +1,117 @@
+"""The command line of sweeps, on run folders that are there already; and the hours that runs need."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from higl.cli import main
+from higl.presets import preset
+from higl.settings import apply
+from higl.sweep.catalogue import read_catalogue
+from higl.sweep.estimate import StepTimes, cost_key, hours_left, wall_hours
+from higl.sweep.plan import Standing, make_plan
+
+from .helpers import make_run
+
+
+@pytest.fixture
+def out(tmp_path) -> Path:
+    """Some runs of figure 4a's first seeds: two finished ones, and one that failed."""
+    settings = {"reward": "dense", "steps": 1_000_000}
+    names = {"coverage0-0": {"landmarks__coverage": 0}, "coverage10-0": {"landmarks__coverage": 10}, "0": {}}
+    for place, (name, more) in enumerate(names.items()):
+        folder = tmp_path / "runs" / f"ant-maze-u-dense-higl-{name}"
+        make_run(folder, [0.1 * place] * 8, "finished" if place else "failed", **settings, **more)
+    return tmp_path / "runs"
+
+
+def test_list_and_show(capsys):
+    assert main(["sweep", "list"]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in read_catalogue())
+    assert main(["sweep", "show", "fig5b", "--no-estimate", "--seeds", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "ant-maze-u-dense-higl-shift4-0" in said
+    assert "3 runs; hours are not known" in said
+
+
+def test_status(out, capsys):
+    assert main(["sweep", "status", "fig4a", "--out", str(out), "--seeds", "2", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["state"] for row in rows] == ["failed", "finished", "finished", "waiting", "waiting", "waiting"]
+    assert rows[1]["step"] == 40_000
+    assert rows[1]["success"] == 0.1
+    assert main(["sweep", "status", "fig4a", "--out", str(out)]) == 0
+    assert "40k of 1M" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_figure(out, tmp_path, capsys, suffix):
+    file = tmp_path / f"figure.{suffix}"
+    words = ["sweep", "figure", "fig4a", "--out", str(out), "-o", str(file)]
+    assert main(words) == 0
+    assert capsys.readouterr().out == f"{file}: 3 of 12 runs, 1 of them not finished\n"
+    if suffix == "svg":
+        text = file.read_text()
+        assert "Figure 4a" in text
+        assert "landmarks.coverage 10" in text
+    else:
+        assert file.read_bytes().startswith(b"\x89PNG")
+    assert main([*words, "--iqm"]) == 0
+
+
+def test_figure_without_runs(tmp_path, capsys):
+    assert main(["sweep", "figure", "fig3", "--out", str(tmp_path)]) == 2
+    assert "no run of fig3 has begun" in capsys.readouterr().err
+
+
+def test_collect(out, tmp_path, capsys):
+    results = tmp_path / "results"
+    assert main(["sweep", "collect", "fig4a", "--out", str(out), "--results", str(results)]) == 0
+    assert "2 of 12 runs are finished" in capsys.readouterr().out
+    assert len(list(results.glob("ant-maze-u-dense/*/seed-0/facts.json"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run"], "higl sweep: missing"),
+        (["run", "fig3", "--seeds", "0"], "--seeds 0: expected a number of more than 0"),
+        (["run", "fig3", "--cores", "4096"], "--cores: no core 4096"),
+        (["show", "fig3", "--onyl", "x"], "did you mean --only?"),
+        (["show", "fig3", "--preset", "bset"], "did you mean best?"),
+        (["status", "fig3", "--catalogue", "none.toml"], "none.toml: no such file"),
+    ],
+)
+def test_mistakes(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["sweep", *words]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_step_times_are_measured_once_for_each_kind_of_run(tmp_path):
+    asked = []
+
+    def measure(config) -> float:
+        asked.append(config)
+        return 36.0
+
+    base = preset("ant-maze-u")
+    kinds = [base, apply(base, {"seed": 3, "reward": "dense", "landmarks.shift": 4.0}), preset("ant-maze-u", "hrac")]
+    assert [StepTimes(tmp_path).of(config, measure) for config in kinds] == [36.0] * 3
+    assert asked == [kinds[0], kinds[2]]
+    assert StepTimes(tmp_path).of(preset("pusher")) is None
+    assert cost_key(base) != cost_key(apply(base, {"landmarks.coverage": 60}))
+    (tmp_path / "step-times.json").write_text("[broken")
+    assert StepTimes(tmp_path).of(base) is None
+
+
+def test_hours(tmp_path):
+    plan = make_plan(read_catalogue()["fig4a"], tmp_path, seeds=1)
+    standings = [Standing("finished", 1_000_000), Standing("stopped", 500_000), Standing("waiting")]
+    assert hours_left(plan, standings, StepTimes(tmp_path), lambda config: 36.0) == [0.0, 5.0, 10.0]
+    assert wall_hours([5.0, 10.0, 2.0], 2) == 10.0
+    assert wall_hours([5.0, 10.0, 2.0], 1) == 17.0
