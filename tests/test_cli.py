@@ -1,0 +1,334 @@
+"""The command line as a user meets it: help, errors of one line, signals, locks, kill -9, full disks."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tiny
+from tiny import higl, start
+
+from higl.checkpoint import Checkpoints, differing
+from higl.cli import COMMANDS, main
+from higl.commands.evaluate import summarise
+from higl.commands.train import default_folder
+from higl.evaluation import Outcome
+from higl.presets import preset
+from higl.runlog import read_facts
+
+
+def told(capsys, *words: object) -> tuple[int, str, str]:
+    """Run a command in this process; return its exit code and what it wrote."""
+    code = main([str(word) for word in words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def wait_for(condition, process: subprocess.Popen, seconds: float = 240) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def line_count(run: Path) -> int:
+    metrics = run / "metrics.jsonl"
+    return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
+
+
+# --- Help and errors ------------------------------------------------------------------------------------------------
+
+
+def test_help_lists_every_command(capsys):
+    code, out, _ = told(capsys, "--help")
+    assert code == 0
+    for name in COMMANDS:
+        assert f"\n  {name} " in out
+    assert told(capsys)[0] == 2
+    assert told(capsys, "--version")[1].startswith("higl 0.")
+
+
+def test_help_and_lists_do_not_import_jax():
+    program = (
+        "import sys; from higl.cli import main\n"
+        "for words in (['--help'], ['runs', '--help'], ['tasks'], ['train', '--help'], ['train', 'x', '--lo', '1']):\n"
+        "    main(words)\n"
+        "sys.exit('jax' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
+
+
+def test_help_of_train_shows_the_presets_values(capsys):
+    code, out, _ = told(capsys, "train", "point-maze", "--algo", "hrac", "--help")
+    flat = " ".join(out.replace("│", " ").split())
+    assert code == 0
+    assert "--landmarks.coverage INT Landmarks by coverage, M_cov. (default: 20)" in flat
+    assert "(default: point-maze)" in flat
+    assert "(default: hrac)" in flat
+    assert "--adjacency.degree INT" in flat
+    assert f"k. (default: {preset('point-maze', 'hrac').adjacency.degree})" in flat
+
+
+@pytest.mark.parametrize("command", ["resume", "eval", "runs", "tasks", "show"])
+def test_help_of_commands(capsys, command):
+    code, out, _ = told(capsys, command, "--help")
+    assert code == 0
+    assert f"usage: higl {command}" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("trian", "higl: unknown command 'trian'; did you mean train?"),
+        ("train", "higl train: no task"),
+        ("train ant-maze-u --landmarks.coverag 4", "did you mean --landmarks.coverage?"),
+        ("train ant-maze-u --landmarks.coverage x", "--landmarks.coverage 'x': expected a whole number"),
+        ("train ant-maze-u reacher", "unexpected argument 'reacher'"),
+        ("train ant-maze-u --checkpoint-minutes soon", "--checkpoint-minutes 'soon': expected a number"),
+        ("train ant-maz-u", "unknown task 'ant-maz-u'; did you mean 'ant-maze-u'?"),
+        ("train no/Such-v0", "unknown task 'no/Such-v0'"),
+        ("train CartPole-v1", "task 'CartPole-v1'"),
+        ("train ant-maze-u --cores 4096", "--cores: no core 4096"),
+        ("train ant-maze-u --low.hidden_entries 99", "low.hidden_entries: the observation of ant-maze-u has 30"),
+        ("train ant-maze-u --high.subgoal_range 1 2 3", "high.subgoal_range: expected 1 or 2 numbers"),
+        ("train --config none.toml", "none.toml: no such file"),
+        ("resume", "higl resume: which run?"),
+        ("eval x --episodes many", "higl eval: --episodes 'many': expected a whole number"),
+        ("eval x --episodes 0", "--episodes must be 1 or more"),
+        ("show ant-maz-u", "unknown task 'ant-maz-u'; did you mean 'ant-maze-u'"),
+        ("tasks all", "unexpected argument 'all'"),
+    ],
+)
+def test_asked_wrongly(capsys, tmp_path, monkeypatch, words, expected):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = told(capsys, *words.split())
+    assert (code, out) == (2, "")
+    assert expected in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("resume nothing", "nothing is not a run folder"),
+        ("eval nothing", "nothing is neither a run folder nor a policy file"),
+        ("runs nothing", "there is no folder nothing"),
+    ],
+)
+def test_nothing_there(capsys, tmp_path, monkeypatch, words, expected):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = told(capsys, *words.split())
+    assert code == 1
+    assert expected in err
+    assert err.count("\n") == 1
+
+
+def test_default_folder():
+    assert default_folder(preset("ant-maze-u", "hrac")) == Path("runs/ant-maze-u-sparse-hrac-0")
+    assert default_folder(preset("some/Id-v0")) == Path("runs/some-Id-v0-sparse-higl-0")
+
+
+def test_summary_of_an_evaluation():
+    hit, miss = Outcome(True, -10.0, 100, 40, 12.0), Outcome(False, -100.0, 100, None, 30.0)
+    summary = summarise([hit] * 8 + [miss] * 2)
+    assert summary["success"] == 0.8
+    low, high = summary["success_interval"]
+    assert (round(low, 3), round(high, 3)) == (0.490, 0.943)  # Wilson (1927), by hand
+    assert (summary["steps_to_success"], summary["path_length"], summary["return"]) == (40, 15.6, -28.0)
+    assert summarise([miss])["steps_to_success"] is None
+
+
+# --- A run from its start to its measurement ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """Return a run that was never interrupted."""
+    run = tmp_path_factory.mktemp("runs") / "whole"
+    done = higl("train", *tiny.flags(), "--out", run)
+    assert done.returncode == 0, done.stderr
+    assert "evaluation at step 60: success" in done.stdout
+    assert "finished: 200 steps in" in done.stdout
+    return run
+
+
+def assert_same_run(first: Path, second: Path) -> None:
+    assert tiny.lines(first) == tiny.lines(second)
+    assert tiny.evaluations(first) == tiny.evaluations(second)
+    states = [Checkpoints(run / "checkpoints").load(pytest.fail) for run in (first, second)]
+    assert states[0] is not None
+    assert states[1] is not None
+    assert differing(states[0][0], states[1][0]) == []
+
+
+def test_settings_of_a_run_give_the_run_again(whole, tmp_path):
+    done = higl("train", "--config", whole / "config.toml", "--out", tmp_path / "again", "--quiet", "--cores", 0)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert_same_run(whole, tmp_path / "again")
+
+
+def test_train_into_a_run_that_exists(whole, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(tiny.__file__).parent))
+    code, _, err = told(capsys, "train", *tiny.flags(seed=5), "--out", whole)
+    assert code == 2
+    assert "holds a run with other settings (seed = 0 -> 5)" in err
+    code, out, _ = told(capsys, "train", *tiny.flags(), "--out", whole)
+    assert code == 0
+    assert "it is finished" in out
+    code, out, _ = told(capsys, "resume", whole)
+    assert code == 0
+    assert "is finished. `higl resume" in out
+
+
+def test_eval_is_the_same_on_any_number_of_cores(whole):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one core")
+    first = higl("eval", whole, "--episodes", 5, "--seed", 1, "--json")
+    second = higl("eval", whole, "--episodes", 5, "--seed", 1, "--json", "--cores", 0)
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout) == json.loads(second.stdout)
+    assert len(json.loads(first.stdout)["outcomes"]) == 5
+
+
+def test_eval_as_text(whole):
+    done = higl("eval", whole / "policy.safetensors", "--episodes", 3, "--cores", 0)
+    assert done.returncode == 0, done.stderr
+    for word in ("success", "95% interval", "steps to success", "path length", "return"):
+        assert word in done.stdout
+
+
+def test_runs(whole, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "150")
+    code, out, _ = told(capsys, "runs", whole.parent)
+    assert code == 0
+    assert out.splitlines()[2].split()[:7] == ["whole", "finished", tiny.TASK, "higl", "sparse", "0", "200"]
+    code, out, _ = told(capsys, "runs", whole, "--json")
+    state = json.loads(out)
+    assert (state["state"], state["step"], state["steps"]) == ("finished", 200, 200)
+
+
+def test_resume_trains_on(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    done = higl("resume", tmp_path / "run", "--steps", 240)
+    assert done.returncode == 0, done.stderr
+    assert [line["step"] for line in tiny.lines(tmp_path / "run")] == list(range(20, 241, 20))
+
+
+# --- Interruptions --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals(whole, tmp_path, number, code):
+    run = tmp_path / "run"
+    process = start("train", *tiny.flags(steps=20_000), "--out", run)
+    wait_for(lambda: line_count(run) >= 3, process)
+
+    # A second process is refused as long as this one runs.
+    other = higl("resume", run)
+    assert other.returncode == 1
+    assert f"is in use by process {process.pid} on" in other.stderr
+    assert main(["runs", str(run)]) == 0
+
+    process.send_signal(number)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == code
+    assert "stopping after this stage" in err
+    assert f"To continue: higl resume {run}" in err
+    facts = read_facts(run)
+    assert facts["status"] == "stopped"
+    assert facts["saved_step"] == 20 * line_count(run)
+
+    # The metrics so far are those of the run that was not interrupted.
+    assert tiny.lines(run)[: len(tiny.lines(whole))] == tiny.lines(whole)[: line_count(run)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attempt", range(3))
+def test_kill_9_at_random_moments(whole, tmp_path, attempt):
+    """Saves after every episode, so that many kills fall into a save. More: benchmarks/kill_resume.py."""
+    run, rng = tmp_path / "run", random.Random(attempt)
+    process = start("train", *tiny.flags(), "--out", run, "--checkpoint-minutes", 0)
+    episode = rng.randrange(1, 9)
+    wait_for(lambda: line_count(run) >= episode, process)
+    time.sleep(rng.uniform(0, 0.15))
+    process.kill()
+    process.communicate()
+    done = higl("train", *tiny.flags(), "--out", run, "--resume", "--checkpoint-minutes", 0)
+    assert done.returncode == 0, done.stderr
+    assert_same_run(whole, run)
+
+
+def test_train_offers_to_resume(tmp_path):
+    run = tmp_path / "run"
+    process = start("train", *tiny.flags(steps=20_000), "--out", run)
+    wait_for(lambda: line_count(run) >= 1, process)
+    process.kill()
+    process.communicate()
+    again = higl("train", *tiny.flags(steps=20_000), "--out", run)
+    assert again.returncode == 2
+    assert f"holds this run already: `higl resume {run}` continues it" in again.stderr
+
+
+def limit_file_size() -> None:
+    """Let no file of this process grow over 40 kB: a state of the tiny run has more, its logs have less."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+def test_checkpoints_that_cannot_be_written(whole, tmp_path):
+    run = tmp_path / "run"
+    state = max((whole / "checkpoints").iterdir()) / "state.safetensors"
+    assert state.stat().st_size > 40_000
+    process = start("train", *tiny.flags(), "--out", run, "--checkpoint-minutes", 0, preexec_fn=limit_file_size)
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 1
+    assert re.search(r"no checkpoint at step \d+: File too large; .*, and the run goes on", err)
+    assert "free some space, then: higl resume" in err
+    assert tiny.lines(run) == tiny.lines(whole)
+    done = higl("resume", run)
+    assert done.returncode == 0, done.stderr
+    assert_same_run(whole, run)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of half a megabyte; needs the right to mount one."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(place)]
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no right to mount a small disk")
+    yield place
+    subprocess.run(["umount", str(place)], check=False)
+
+
+def test_full_disk(whole, small_disk):
+    run, filler = small_disk / "run", small_disk / "filler"
+    process = start("train", *tiny.flags(), "--out", run, "--checkpoint-minutes", 0)
+    wait_for(lambda: line_count(run) >= 3, process)
+    try:
+        with open(filler, "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(1024))
+    except OSError:
+        pass
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 1
+    assert "No space left on device" in err
+    assert "is intact, and the run goes on" in err
+    filler.unlink()
+    done = higl("resume", run)
+    assert done.returncode == 0, done.stderr
+    assert_same_run(whole, run)
