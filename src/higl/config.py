@@ -74,7 +74,7 @@ class HighConfig(LevelConfig):
     """Largest size of a subgoal, one number for each dimension of the goal space or one for all."""
     reward_scale: float = 0.1
     """Factor on the rewards of this level."""
-    random_steps: int = 0
+    random_steps: int = 50_000
     """Environment steps at the start during which subgoals are drawn at random: the low level learns to move first."""
     random_sigma: float = 2.0
     """Standard deviation of those subgoals, in the units of the goal space."""
@@ -102,7 +102,7 @@ class AdjacencyConfig:
     """Pairs of cells in a batch."""
     epochs: int = 25
     """Passes over the pairs in each training."""
-    every: int = 50_000
+    every: int = 10_000
     """Environment steps between two trainings."""
     epsilon: float = 1.0
     """Distance of embeddings within which two cells are adjacent, epsilon_k."""
