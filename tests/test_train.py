@@ -183,6 +183,7 @@ def test_full_disk_while_saving(tmp_path, whole, monkeypatch):
     expected = "no checkpoint at step 100: No space left on device; the one at step 80 is intact, and the run goes on"
     assert expected in watcher.warnings
     assert "free some space, then: higl resume" in watcher.warnings[-1]
+    assert read_facts(tmp_path / "run")["status"] == "stopped"
     assert tiny.lines(tmp_path / "run") == tiny.lines(whole)
     monkeypatch.undo()
     assert train(tmp_path / "run") == 0

@@ -169,7 +169,7 @@ class Training(Loop):
         saved = self._save()
         done = self.learner.steps >= self.config.steps
         overhead = {"checkpoints": self.seconds_saving, "logs": self.folder.seconds_logging}
-        self.folder.update(status="finished" if done else "stopped", seconds=self.seconds, overhead=overhead)
+        self.folder.update(status="finished" if done and saved else "stopped", seconds=self.seconds, overhead=overhead)
         if not saved:
             self._warn(f"the run could not be saved at its end; free some space, then: higl resume {self.folder.path}")
             return EXIT_FAILED
