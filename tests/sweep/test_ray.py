@@ -26,11 +26,14 @@ if importlib.util.find_spec("ray") is None:
         allow_module_level=True,
     )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.xdist_group("ray")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 PATIENCE = 600.0
-# A node that does not answer for so long is dead. Short, for the tests; not too short for a busy machine.
+# A node that does not answer for so long is dead: short, for the tests. To start, nodes and workers may take long:
+# the machine may be busy.
 HEALTH = {
+    "RAY_raylet_start_wait_time_s": "240",
+    "RAY_worker_register_timeout_seconds": "240",
     "RAY_health_check_initial_delay_ms": "0",
     "RAY_health_check_period_ms": "1000",
     "RAY_health_check_timeout_ms": "5000",

@@ -1,0 +1,76 @@
+"""What the Ray back end does without a cluster: the task itself, and what a user is told when Ray is not to be had."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from higl.cli import main
+from higl.sweep.catalogue import read_catalogue
+from higl.sweep.plan import make_plan, write_settings
+from higl.sweep.ray import Outcome, RayError, connect, mind_run
+
+from .helpers import STAND_IN, history, status
+
+
+@pytest.fixture
+def run(catalogue, tmp_path):
+    [first, *_] = make_plan(read_catalogue(catalogue(steps=3_000))["toy"], tmp_path / "runs")
+    return first
+
+
+def test_a_task_does_a_run_once(run):
+    write_settings(run)
+    assert mind_run(run, 0.0, STAND_IN) == Outcome(0)
+    assert mind_run(run, 0.0, STAND_IN) == Outcome(0)
+    assert history(run.folder) == ["start 0", "finish 3000", "finished before"]
+
+
+def test_a_cancelled_task_lets_its_run_save(run):
+    """Ray cancels a task by what looks like Ctrl-C to its main thread."""
+    write_settings(run)
+
+    def cancel() -> None:
+        while len(history(run.folder)) == 0:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=cancel, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        mind_run(run, 0.0, STAND_IN)
+    assert status(run.folder) == "stopped"
+    assert history(run.folder)[-1].startswith("stop ")
+
+
+def test_a_node_that_does_not_share_the_folder_says_so(run):
+    outcome = mind_run(run, 0.0, STAND_IN)
+    assert outcome.code == 1
+    assert "--out must be storage that is shared" in str(outcome.reason)
+
+
+def test_without_ray_the_extra_is_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    for name in ("RAY_AUTH_MODE", "RAY_USAGE_STATS_ENABLED", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"):
+        monkeypatch.setenv(name, os.environ.get(name, "0"))
+    with pytest.raises(RayError, match="pip install"):
+        connect("local")
+    assert main(["sweep", "run", "fig6", "--out", str(tmp_path), "--ray"]) == 1
+    assert capsys.readouterr().err == "higl sweep: --ray needs the extra `ray`: pip install 'higl[ray]'\n"
+
+
+def test_authentication_is_on_unless_the_user_says_otherwise(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    monkeypatch.setenv("RAY_AUTH_MODE", "")  # so that it is restored after
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    with pytest.raises(RayError):
+        connect("10.0.0.1:6379")
+    assert os.environ["RAY_AUTH_MODE"] == "token"
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with pytest.raises(RayError):
+        connect("10.0.0.1:6379")
+    assert os.environ["RAY_AUTH_MODE"] == "disabled"
