@@ -22,6 +22,10 @@ UNWEIGHED = 1e7
 Distance = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
 
 
+# Where the path to a goal ends that no landmark is near to.
+Unreached = Literal["nearest", "novel"]
+
+
 class Landmarks(NamedTuple):
     """Landmarks: observation [M, O], achieved [M, G], which of the M places hold one, and which are by novelty."""
 
@@ -188,22 +192,35 @@ def lead_to_frontier(
     )
 
 
+def planned_edges(
+    landmarks: Landmarks,
+    weights: Weights,
+    desired: jax.Array,
+    cutoff: float,
+    goal_within: float,
+    unreached: Unreached = "nearest",
+) -> Weights:
+    """Return what each edge costs the planner."""
+    edges = cut(weights, cutoff)
+    if unreached == "novel":
+        edges = lead_to_frontier(landmarks, weights, edges, desired, cutoff, goal_within)
+    return edges
+
+
 def select(
     landmarks: Landmarks,
     weights: Weights,
     desired: jax.Array,
     cutoff: float,
     goal_within: float,
-    unreached: Literal["nearest", "novel"] = "nearest",
+    unreached: Unreached = "nearest",
 ) -> Selection:
     """Return the first landmark on the shortest path from each state to its own goal [B, G].
 
     The goal itself is selected when it is within `goal_within`, when the direct edge is the shortest path, and
     when there is no landmark at all. With `unreached` "novel", see `lead_to_frontier`.
     """
-    edges = cut(weights, cutoff)
-    if unreached == "novel":
-        edges = lead_to_frontier(landmarks, weights, edges, desired, cutoff, goal_within)
+    edges = planned_edges(landmarks, weights, desired, cutoff, goal_within, unreached)
     between = shortest_distances(edges.landmark_landmark)
     # From each landmark to each goal: [M, B].
     to_goal = jnp.min(between[:, :, None] + edges.landmark_goal[None], axis=1)

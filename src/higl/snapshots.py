@@ -82,8 +82,9 @@ def _program(stages: Stages) -> Any:
         weights = lm.weigh(
             stages.distance(state.low.networks), landmarks, observation, achieved, desired, config.neighbours
         )
-        selection = lm.select(landmarks, weights, desired, config.cutoff, config.goal_within)
-        edges = lm.cut(weights, config.cutoff)
+        rules = (config.cutoff, config.goal_within, config.unreached)
+        selection = lm.select(landmarks, weights, desired, *rules)
+        edges = lm.planned_edges(landmarks, weights, desired, *rules)
         return found | {
             "landmarks": landmarks.achieved,
             "present": landmarks.present,
