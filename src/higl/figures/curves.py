@@ -6,7 +6,8 @@ The numbers are computed first, as plain data (`Curve`), and drawn after: pictur
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,13 +24,13 @@ from higl.figures.statistics import (
     smooth,
     stratified_bootstrap,
 )
-from higl.figures.style import STAGE_COLOURS, dashes, steps_text, variant_colour
+from higl.figures.style import OTHER_STAGE, STAGE_COLOURS, dashes, steps_text, variant_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Show = Literal["success", "return", "progress", "losses", "times"]
+Show = Literal["success", "return", "progress", "losses"]
 
 _SPREAD_WORDS = {
     "std": "band: ± one standard deviation over seeds",
@@ -39,8 +40,10 @@ _SPREAD_WORDS = {
 }
 # Evaluations that the automatic smoothing averages.
 _SMOOTHED_EVALUATIONS = 5
+# Letters of a curve's label that fit into its axes.
+_SHORT_LABEL = 34
 # Points that a curve of training is averaged into.
-_BINS = 200
+_BINS = 100
 
 LOSSES = {
     "low/critic_loss": "low level: critic loss",
@@ -48,9 +51,11 @@ LOSSES = {
     "high/landmark_loss": "high level: landmark loss",
     "novelty/loss": "novelty: prediction error",
 }
+SHARES = ("high/selected_coverage", "high/selected_novelty", "high/selected_goal")
+"""Measurements that lie between 0 and 1."""
 PROGRESS = {
-    "low/progress": "progress along the subgoal per segment",
-    "low/progress_share": "share of the distance to the subgoal covered",
+    "low/progress": "low level: progress per segment",
+    "low/progress_share": "low level: share of the way covered",
     "low/subgoal_distance": "distance of the subgoals",
 }
 
@@ -121,7 +126,9 @@ def evaluation_panels(
     band = (
         f"IQM; band: {LEVEL:.0%} stratified bootstrap interval over seeds" if iqm else f"mean; {_SPREAD_WORDS[spread]}"
     )
-    note = f"{band}; every curve: {smoothing}"
+    if all(len(group.runs) == 1 for group in groups):
+        band = "one seed"
+    note = f"evaluations: {band}; every curve: {smoothing}"
     quantity = "success rate" if column == "success" else "return"
     limits = (0.0, 1.0) if column == "success" else None
     panels = []
@@ -214,12 +221,13 @@ def metric_panels(runs: Sequence[Run], names: dict[str, str], spread: Spread = "
         grouped = [group for group in groups if group.task == task]
         last = max(run.last_step for group in grouped for run in group.runs)
         edges = np.linspace(0, max(last, 1), _BINS + 1)
-        note = f"mean; {_SPREAD_WORDS[spread]}; every curve: mean over bins of {steps_text(edges[1])} steps"
+        note = f"training: mean; {_SPREAD_WORDS[spread]}; every curve: mean over bins of {steps_text(edges[1])} steps"
         for name, quantity in names.items():
             curves = [_metric_curve(group, name, edges, spread) for group in grouped]
             curves = [curve for curve in curves if len(curve.steps)]
             if curves:
-                panels.append(Panel(task, quantity, tuple(curves), note))
+                limits = (0.0, 1.0) if name in SHARES else None
+                panels.append(Panel(task, quantity, tuple(curves), note, limits))
     return panels
 
 
@@ -284,6 +292,7 @@ def draw_curves(panels: Sequence[Panel], title: str | None = None) -> Figure:
         draw_panel(axes, panel)
     for axes in figure.axes[len(panels) :]:
         axes.remove()
+    _add_legends(figure)
     if title:
         figure.suptitle(title, fontsize="medium", fontweight="bold")
     notes = list(dict.fromkeys(panel.note for panel in panels))
@@ -291,6 +300,22 @@ def draw_curves(panels: Sequence[Panel], title: str | None = None) -> Figure:
         notes.append("thin lines: not every seed has come so far")
     figure.supxlabel("\n".join(notes), fontsize="x-small", color="#555555")
     return figure
+
+
+def _add_legends(figure: Figure) -> None:
+    """Put short legends inside the axes, and long ones, once for all axes, below them."""
+    for axes in figure.axes:
+        _, labels = axes.get_legend_handles_labels()
+        if labels and max(map(len, labels)) <= _SHORT_LABEL:
+            axes.legend(fontsize="small", frameon=False)
+    found = {}
+    for axes in figure.axes:
+        if axes.get_legend() is None:
+            found |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    if found:
+        width = int(13 * figure.get_figwidth())
+        labels = [textwrap.fill(label, width) for label in found]
+        figure.legend(found.values(), labels, loc="outside upper left", fontsize="small", frameon=False)
 
 
 def draw_panel(axes: Axes, panel: Panel) -> None:
@@ -312,9 +337,7 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
     if panel.limits is not None:
         low, high = panel.limits
         axes.set_ylim(low - 0.02 * (high - low), high + 0.04 * (high - low))
-    if any(len(curve.steps) for curve in panel.curves):
-        axes.legend(fontsize="small", frameon=False)
-    else:
+    if not any(len(curve.steps) for curve in panel.curves):
         axes.text(0.5, 0.5, "nothing yet", transform=axes.transAxes, ha="center", color="#777777")
 
 
@@ -331,7 +354,7 @@ def draw_times(runs: Sequence[Run]) -> Figure | None:
     lefts = np.zeros(len(rows))
     for stage in [*stages, "other"]:
         widths = np.array([t.other if stage == "other" else t.milliseconds.get(stage, 0.0) for t in rows])
-        colour = STAGE_COLOURS.get(stage, "#C9CDD3")
+        colour = STAGE_COLOURS.get(stage, OTHER_STAGE)
         axes.barh(range(len(rows)), widths, left=lefts, color=colour, label=stage, height=0.6)
         lefts += widths
     for place, total in enumerate(lefts):
@@ -346,14 +369,19 @@ def draw_times(runs: Sequence[Run]) -> Figure | None:
 
 
 def panels_of(show: Show, runs: Sequence[Run], **options: Any) -> list[Panel]:
-    """Return the panels of one kind of figure."""
-    kinds: dict[str, Callable[[], list[Panel]]] = {
-        "success": lambda: evaluation_panels(runs, "success", **options),
-        "return": lambda: evaluation_panels(runs, "return", **options),
-        "progress": lambda: metric_panels(runs, PROGRESS, options.get("spread", "std")),
-        "losses": lambda: metric_panels(runs, LOSSES, options.get("spread", "std")),
-    }
-    return kinds[show]()
+    """Return the panels of one kind of figure; the options are those of `evaluation_panels`."""
+    if show in ("success", "return"):
+        return evaluation_panels(runs, show, **options)
+    return metric_panels(runs, {"progress": PROGRESS, "losses": LOSSES}[show], options.get("spread", "std"))
+
+
+def make_curves(
+    runs: Sequence[Run], show: Sequence[Show], metrics: Sequence[str] = (), title: str = "", **options: Any
+) -> Figure | None:
+    """Draw the curves of some kinds, and of other measurements by name; None if there is nothing to draw."""
+    panels = [panel for kind in show for panel in panels_of(kind, runs, **options)]
+    panels += metric_panels(runs, {name: name for name in metrics}, options.get("spread", "std"))
+    return draw_curves(panels, title) if panels else None
 
 
 def save(figure: Figure, path: Path) -> None:

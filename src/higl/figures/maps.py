@@ -26,7 +26,7 @@ _MARGIN = 0.08
 _SHORT = 0.004
 
 
-class NoSnapshotsError(ValueError):
+class NoSnapshotsError(RuntimeError):
     """A run has no snapshot that could be drawn. The message is one line."""
 
 
@@ -157,8 +157,8 @@ def draw_landmarks(run: Run, phases: int = 4, steps: Sequence[int] = (), *, grap
     shown = projections(run.task, goal_size(snapshots[-1]))
     size = 3.0 if len(snapshots) > 1 else 4.5
     width = max(size * len(snapshots), 4.5) + 0.3
-    legend = 0.25 * np.ceil((10 if graph else 5) / _legend_columns(width))
-    figure = Figure(figsize=(width, size * len(shown) + 0.9 + legend), layout="constrained")
+    legend = 0.22 * np.ceil((9 if graph else 5) / _legend_columns(width))
+    figure = Figure(figsize=(width, size * len(shown) + 0.65 + legend), layout="constrained")
     grid = figure.subplots(len(shown), len(snapshots), squeeze=False)
     for row, projection in zip(grid, shown, strict=True):
         frame = extent(snapshots, projection)

@@ -12,13 +12,14 @@ import math
 import tomllib
 import zipfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from higl.config import Config
 from higl.runlog import CONFIG, EVALUATIONS, FACTS, METRICS, POLICY, SNAPSHOTS, is_locked
 
 VIDEO = "video.mp4"
@@ -214,10 +215,12 @@ def _read_settings(run: Run) -> Settings:
     if content is None:
         return {}
     try:
-        return flat(tomllib.loads(content.decode()))
+        found = flat(tomllib.loads(content.decode()))
     except ValueError:
         run.notices.append(f"{CONFIG} is damaged: the settings are not known.")
         return {}
+    # A setting that the run's version did not know yet has its default.
+    return flat(asdict(Config())) | found
 
 
 def _read_facts(run: Run) -> dict[str, Any]:
@@ -304,6 +307,21 @@ def flat(nested: dict[str, Any], prefix: str = "") -> Settings:
     for name, value in nested.items():
         found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
     return found
+
+
+def notices_of(runs: Sequence[Run]) -> list[str]:
+    """Return the notices of all runs, each once, with the names of the runs that it is about."""
+    about: dict[str, list[str]] = {}
+    for run in runs:
+        for notice in run.notices:
+            about.setdefault(notice, []).append(run.name)
+    if len(runs) == 1:
+        return list(about)
+    said = []
+    for notice, names in about.items():
+        few = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        said.append(f"{'All runs' if len(names) == len(runs) else few}: {notice}")
+    return said
 
 
 # --- Grouping -------------------------------------------------------------------------------------------------------

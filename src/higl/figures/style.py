@@ -22,17 +22,29 @@ STAGE_COLOURS = {
     "collect": "#E0A800",
     "remember": "#8A8F98",
 }
+OTHER_STAGE = "#C9CDD3"
+
+
+def _parts(colour: str) -> tuple[float, float, float]:
+    red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    return red, green, blue
+
+
+def _shifted(colour: str, shift: float) -> str:
+    """Return a colour lighter (or darker) by a share of the way from black to white."""
+    hue, light, saturation = colorsys.rgb_to_hls(*_parts(colour))
+    changed = colorsys.hls_to_rgb(hue, min(max(light + shift, 0.12), 0.8), saturation)
+    return "#" + "".join(f"{round(255 * part):02X}" for part in changed)
+
+
+def lighter(colour: str) -> str:
+    """Return a colour's twin for dark backgrounds."""
+    return _shifted(colour, 0.2)
 
 
 def variant_colour(algo: str, variant: int) -> str:
     """Return the colour of a curve: one hue for each algorithm, its variants lighter and darker in turn."""
-    red, green, blue = (
-        int(ALGORITHM_COLOURS.get(algo, OTHER_COLOUR)[place : place + 2], 16) / 255 for place in (1, 3, 5)
-    )
-    hue, light, saturation = colorsys.rgb_to_hls(red, green, blue)
-    shift = (0.0, 0.22, -0.12, 0.34)[variant % 4]
-    changed = colorsys.hls_to_rgb(hue, min(max(light + shift, 0.12), 0.8), saturation)
-    return "#" + "".join(f"{round(255 * part):02X}" for part in changed)
+    return _shifted(ALGORITHM_COLOURS.get(algo, OTHER_COLOUR), (0.0, 0.22, -0.12, 0.34)[variant % 4])
 
 
 def dashes(variant: int) -> tuple[int, ...]:
