@@ -21,6 +21,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -365,8 +366,9 @@ def print_report(report: Report) -> None:
     """Print the stages as a table."""
     landmarks = f", {report.landmarks} landmarks" if report.landmarks else ""
     table = Table(
+        box=box.SIMPLE_HEAD,
         title=f"{report.algo} on {report.task}{landmarks}{', relabelled' if report.relabel else ''}: "
-        f"{report.milliseconds_per_step:.2f} ms a step; matrix products {report.gemm_rate / 1e9:.1f} GFLOP/s"
+        f"{report.milliseconds_per_step:.2f} ms a step; matrix products {report.gemm_rate / 1e9:.1f} GFLOP/s",
     )
     for name in ("stage", "ms a call", "calls a step", "ms a step", "MFLOP a call", "of the rate"):
         table.add_column(name, justify="left" if name == "stage" else "right")

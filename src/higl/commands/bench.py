@@ -1,0 +1,60 @@
+"""`higl bench`: what each stage of a run costs on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from higl.commands.arguments import Cores, asks_for_help, one_line_errors, read_options, show_help
+from higl.config import Algorithm
+from higl.process import prepare_process
+from higl.settings import SettingsError
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions:
+    """Time every stage of a run, beside the machine's matrix product rate at the same shapes.
+
+    Several algorithms are measured one after the other, and each compared with the last.
+    """
+
+    task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")] = "ant-maze-u"
+    """Short name of a task."""
+    algos: tuple[Algorithm, ...] = ("higl", "hrac")
+    """Algorithms to measure."""
+    landmarks: int | None = None
+    """Landmarks of each kind, coverage and novelty; the preset's if not given."""
+    relabel: bool = False
+    """With relabelling of the high level's subgoals."""
+    json: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """File for all the figures."""
+    cold: bool = False
+    """Measure the start-up too, with an empty and with a full compilation cache."""
+    cores: Cores = ()
+    """Cores to run on, as `--cores 0` for one."""
+    device: Literal["cpu", "gpu"] | None = None
+    """Where to learn; JAX's own choice if not given."""
+
+
+@one_line_errors("bench")
+def bench(arguments: list[str]) -> int:
+    """Measure, and print the tables."""
+    if asks_for_help(arguments):
+        return show_help("bench", BenchOptions)
+    options = read_options(arguments, BenchOptions, ["task"])
+    if not options.algos:
+        raise SettingsError("--algos: give at least one algorithm")
+    if options.landmarks is not None and options.landmarks < 0:
+        raise SettingsError("--landmarks: expected a number of landmarks")
+    prepare_process(options.cores, options.device)
+    from higl.bench import run
+    from higl.presets import PAPER, short_name
+
+    task = short_name(options.task)
+    if task not in PAPER:
+        raise SettingsError(f"no preset for the task {options.task!r}: choose from {', '.join(PAPER)}")
+    run(task, options.algos, options.landmarks, options.relabel, options.json, options.cold)
+    return 0
