@@ -217,8 +217,10 @@ def test_dates_fit_the_number_of_steps():
     assert short.adjacency.epochs == 5
     assert short.landmarks.start == 2_000
     assert short.evaluation.every == 1_000
+    assert short.low.actor_learning_rate == short.high.actor_learning_rate == 7.1e-4
     long, _ = derive_schedule(apply(preset("reach"), {"steps": 1_000_000}), {"landmarks.start": 5})
     assert long.adjacency == preset("reach").adjacency
+    assert long.high == preset("reach").high
     assert long.landmarks.start == preset("reach").landmarks.start
 
 

@@ -103,6 +103,9 @@ def derive_schedule(config: Config, given: Collection[str]) -> tuple[Config, lis
     values.put("adjacency.epochs", int(np.clip(every // 400, 2, 25)), reason)
     if every < AdjacencyConfig.every:
         values.put("adjacency.all_pairs_up_to", 300, "the trainings are many: the rest of the pairs is a sample")
+    rate = _number(np.clip(1e-4 * (1_000_000 / config.steps) ** 0.5, 1e-4, 1e-3))
+    for level in ("low", "high"):
+        values.put(f"{level}.actor_learning_rate", rate, f"{reason}: few updates, larger ones")
     values.put("landmarks.start", int(np.clip(config.steps // 10, every, 60_000)), reason)
     values.put("evaluation.every", int(np.clip(config.steps // 20, 500, 5_000)), reason)
     return values.config, values.derived
