@@ -4,16 +4,30 @@ Prints a line of JSON for each; ends them all at the end of its input.
 """
 
 import json
+import socket
 import sys
 
 from ray.cluster_utils import Cluster
 
-SMALL = {"object_store_memory": 80_000_000, "include_dashboard": False}
+# Where a node's agents listen: with a port of 0, a node gives up if an agent takes more than 15 seconds to start.
+AGENTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
 
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **SMALL})
+
+def settings(cores: int) -> dict:
+    """Return the settings of a small node."""
+    sockets = [socket.socket() for _ in AGENTS]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = dict(zip(AGENTS, [each.getsockname()[1] for each in sockets], strict=True))
+    for each in sockets:
+        each.close()
+    return {"num_cpus": cores, "object_store_memory": 80_000_000, "include_dashboard": False, **ports}
+
+
+cluster = Cluster(initialize_head=True, head_node_args=settings(0))
 print(json.dumps({"address": cluster.address}), flush=True)
 for _ in sys.stdin:
-    node = cluster.add_node(wait=False, num_cpus=1, **SMALL)
+    node = cluster.add_node(wait=False, **settings(1))
     [raylet] = node.all_processes["raylet"]
     print(json.dumps({"raylet": raylet.process.pid}), flush=True)
 cluster.shutdown()
