@@ -18,8 +18,13 @@ help: ## list the targets
 
 install: $(STAMP) ## make .venv and install the locked packages and the project (nothing to do when up to date)
 
-demo: $(STAMP) ## set up, then run the main job
-	$(PY) examples/rollout.py
+# Killed and run again, it goes on from its last checkpoint; finished, it only measures. `rm -r runs/demo` starts anew.
+DEMO := runs/demo
+demo: $(STAMP) ## set up, then train a point in a maze for a few minutes and measure what it learned
+	@echo "Training a point in a maze: a few minutes on two cores. Interrupt it as you like; 'make demo' goes on."
+	$(VENV)/bin/higl train --config examples/demo.toml --out $(DEMO) --resume --checkpoint-minutes 0.5
+	$(VENV)/bin/higl eval $(DEMO) --episodes 50
+	@echo "The results are in $(DEMO): eval.csv, metrics.jsonl, policy.safetensors (docs/run-folder.md tells more)."
 
 test: $(STAMP) lint ## set up, then lint, then all tests
 	$(PY) -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
