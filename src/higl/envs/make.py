@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,7 @@ def make_env(task: str, reward: str = "sparse", mode: str = "train", **options: 
     """
     if is_own(task):
         return gymnasium.make(find_task(task).id, reward=reward, mode=mode, **options)
-    if ":" not in task and task not in gymnasium.registry:
+    if task not in gymnasium.registry or "gymnasium_robotics" in sys.modules:
         register_robotics()
     try:
         env = gymnasium.make(task, **options)
