@@ -6,10 +6,13 @@ Prints a line of JSON for each; ends them all at the end of its input.
 import json
 import socket
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from ray.cluster_utils import Cluster
 
-# Where a node's agents listen: with a port of 0, a node gives up if an agent takes more than 15 seconds to start.
+TRIES = 5
+# Where a node's agents listen: the node need not wait until they have found a port.
 AGENTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
 
 
@@ -24,10 +27,20 @@ def settings(cores: int) -> dict:
     return {"num_cpus": cores, "object_store_memory": 80_000_000, "include_dashboard": False, **ports}
 
 
-cluster = Cluster(initialize_head=True, head_node_args=settings(0))
+def persistently(start: Callable[[], Any]) -> Any:
+    """Try to start a node again if it gives up: it allows its agents 15 seconds, which a busy machine may not."""
+    for _ in range(TRIES):
+        try:
+            return start()
+        except Exception as error:
+            print(f"once more: {error}", file=sys.stderr, flush=True)
+    raise SystemExit("the node does not start")
+
+
+cluster = persistently(lambda: Cluster(initialize_head=True, head_node_args=settings(0)))
 print(json.dumps({"address": cluster.address}), flush=True)
 for _ in sys.stdin:
-    node = cluster.add_node(wait=False, **settings(1))
+    node = persistently(lambda: cluster.add_node(**settings(1)))
     [raylet] = node.all_processes["raylet"]
     print(json.dumps({"raylet": raylet.process.pid}), flush=True)
 cluster.shutdown()

@@ -32,7 +32,7 @@ PATIENCE = 600.0
 # A node that does not answer for so long is dead: short, for the tests. To start, nodes and workers may take long:
 # the machine may be busy.
 HEALTH = {
-    "RAY_raylet_start_wait_time_s": "240",
+    "RAY_raylet_start_wait_time_s": "60",
     "RAY_worker_register_timeout_seconds": "240",
     "RAY_health_check_initial_delay_ms": "0",
     "RAY_health_check_period_ms": "1000",
