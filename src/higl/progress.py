@@ -69,7 +69,8 @@ class Recent:
 
     def __init__(self, step: int, total: int):
         self.step, self.total = step, total
-        self._times: deque[tuple[float, int]] = deque([(time.perf_counter(), step)], maxlen=_WINDOW + 1)
+        # Starts with the end of the first episode: before it everything is compiled.
+        self._times: deque[tuple[float, int]] = deque(maxlen=_WINDOW + 1)
         self._metrics: deque[Mapping[str, float]] = deque(maxlen=_WINDOW)
 
     def add(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -80,7 +81,9 @@ class Recent:
 
     @property
     def speed(self) -> float:
-        """Return environment steps per second."""
+        """Return environment steps per second; 0 while it is not known."""
+        if not self._times:
+            return 0.0
         (start, first), (end, last) = self._times[0], self._times[-1]
         return (last - first) / (end - start) if end > start else 0.0
 
@@ -179,13 +182,12 @@ class LiveDisplay(Silent):
             Text(self._name, style="bold"),
             ProgressBar(total=recent.total, completed=min(recent.step, recent.total), width=30),
             f"{recent.step:,} of {recent.total:,} steps",
-            f"{recent.speed:,.0f}/s",
-            f"{duration(recent.seconds_left)} left",
+            speed_text(recent),
         )
         facts = Table.grid(padding=(0, 2))
         facts.add_row("training", episodes_text(recent))
         last = self._evaluation
-        facts.add_row("evaluation", "none yet" if last is None else evaluation_line(last))
+        facts.add_row("evaluation", "none yet" if last is None else evaluation_line(last).removeprefix("evaluation "))
         shares = ", ".join(f"{stage} {share:.0%}" for stage, share in recent.stage_shares().items())
         facts.add_row("time", shares or "compiling (the first episode takes longer)")
         return Group(bar, facts)
@@ -215,10 +217,14 @@ def episodes_text(recent: Recent) -> str:
 
 def status_line(recent: Recent) -> str:
     """Return the state of a run in one plain line."""
-    return (
-        f"step {recent.step:,} of {recent.total:,}: {episodes_text(recent)}; {recent.speed:,.0f} steps/s, "
-        f"{duration(recent.seconds_left)} left"
-    )
+    return f"step {recent.step:,} of {recent.total:,}: {episodes_text(recent)}; {speed_text(recent)}"
+
+
+def speed_text(recent: Recent) -> str:
+    """Return the speed, and the time that is left at that speed."""
+    if recent.seconds_left is None:
+        return "speed not known yet"
+    return f"{recent.speed:,.0f} steps/s, {duration(recent.seconds_left)} left"
 
 
 def evaluation_line(row: Mapping[str, Any]) -> str:
@@ -230,10 +236,8 @@ def evaluation_line(row: Mapping[str, Any]) -> str:
     return line
 
 
-def duration(seconds: float | None) -> str:
+def duration(seconds: float) -> str:
     """Return a time as people say it."""
-    if seconds is None:
-        return "?"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

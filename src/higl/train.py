@@ -167,6 +167,7 @@ class Training(Loop):
     def _finish(self) -> int:
         """Save, and tell how the run ended."""
         saved = self._save()
+        self.progress.end()  # so that what follows is the last that is seen
         done = self.learner.steps >= self.config.steps
         overhead = {"checkpoints": self.seconds_saving, "logs": self.folder.seconds_logging}
         self.folder.update(status="finished" if done and saved else "stopped", seconds=self.seconds, overhead=overhead)
@@ -186,6 +187,7 @@ class Training(Loop):
 
     def _fail(self, error: Exception) -> int:
         """Tell at which step the run failed and what to do; the last checkpoint stays as it is."""
+        self.progress.end()
         saved = (
             "there is no checkpoint yet"
             if self.saved_step is None
