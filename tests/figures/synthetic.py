@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -156,7 +157,7 @@ def _route(task: str) -> np.ndarray:
     if task == "ant-maze-w":
         corners = [(0, 0), (13, 1), (13, 8), (2, 8)]
     points = np.array(corners, float)
-    return np.concatenate([np.linspace(a, b, 60) for a, b in zip(points[:-1], points[1:], strict=True)])
+    return np.concatenate([np.linspace(a, b, 60) for a, b in itertools.pairwise(points)])
 
 
 def _noise(task: str, rng: np.random.Generator, count: int) -> np.ndarray:

@@ -137,10 +137,9 @@ def algorithm_name(algo: str) -> str:
 
 
 def task_title(task: str, reward: str) -> str:
-    """Return a task's name for people: 'Ant Maze U (sparse)'."""
-    short = task.rpartition("/")[2].rpartition("-v")[0] or task if "/" in task else task
-    words = " ".join(word.capitalize() for word in short.replace("_", "-").split("-"))
-    return f"{words} ({reward})" if reward else words
+    """Return a task's name for people: 'Ant Maze U (sparse)'; Gymnasium ids stay as they are."""
+    name = " ".join(word.capitalize() for word in task.split("-")) if task.islower() and "/" not in task else task
+    return f"{name} ({reward})" if reward else name
 
 
 # --- Reading --------------------------------------------------------------------------------------------------------
@@ -217,6 +216,8 @@ def _read_settings(run: Run) -> Settings:
     try:
         found = flat(tomllib.loads(content.decode()))
     except ValueError:
+        found = {}
+    if "task" not in found:
         run.notices.append(f"{CONFIG} is damaged: the settings are not known.")
         return {}
     # A setting that the run's version did not know yet has its default.
@@ -260,15 +261,16 @@ def _read_evaluations(run: Run) -> Columns:
     """Read `eval.csv`; a last row without its line end is left out."""
     content = _read_bytes(run, EVALUATIONS, "there are no evaluations yet") or b""
     whole = content[: content.rfind(b"\n") + 1].decode(errors="replace")
-    rows, damaged = [], 0
-    for row in csv.DictReader(io.StringIO(whole)):
+    reader = csv.DictReader(io.StringIO(whole))
+    rows, damaged = [], int(bool(whole) and not {"step", "success"} <= set(reader.fieldnames or ()))
+    for row in reader:
         values = {name: _number(cell) for name, cell in row.items() if name}
         if all(math.isfinite(values.get(name, math.nan)) for name in ("step", "success")):
             rows.append(values)
         else:
             damaged += 1
     if damaged:
-        run.notices.append(f"{EVALUATIONS}: {damaged} rows are damaged and left out.")
+        run.notices.append(f"{EVALUATIONS}: {damaged} of its lines are damaged and left out.")
     return _columns(rows)
 
 

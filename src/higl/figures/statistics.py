@@ -45,10 +45,13 @@ def smooth(steps: np.ndarray, values: np.ndarray, at: np.ndarray, smoothing: Smo
 
 
 def interquartile_mean(scores: np.ndarray, axis: int = 0) -> np.ndarray:
-    """Return the mean of the middle half of the scores, which single outliers cannot move."""
-    from scipy.stats import trim_mean
+    """Return the mean of the middle half of the scores, which single outliers cannot move.
 
-    return trim_mean(scores, 0.25, axis=axis)
+    As `scipy.stats.trim_mean` with a quarter cut off each end, whose import alone takes a second.
+    """
+    count = scores.shape[axis]
+    middle = np.arange(count // 4, count - count // 4)
+    return np.sort(scores, axis=axis).take(middle, axis=axis).mean(axis=axis)
 
 
 def stratified_bootstrap(

@@ -1,0 +1,113 @@
+"""Landmark maps: which moments, which projections, and that what is drawn is what the snapshots hold."""
+
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection, PatchCollection
+from matplotlib.colors import to_hex
+
+from higl.figures import style
+from higl.figures.maps import (
+    NoSnapshotsError,
+    choose_phases,
+    draw_landmarks,
+    edge_lines,
+    extent,
+    load_snapshots,
+    path_points,
+    projections,
+)
+from higl.figures.runs import read_run
+
+
+def scattered(axes, label):
+    """Return the points that a label's markers stand at."""
+    found = [group for group in axes.collections if group.get_label() == label]
+    return found[0].get_offsets() if found else np.zeros((0, 2))
+
+
+def test_phases_are_even_or_as_asked(runs_folder):
+    snapshots = read_run(runs_folder / "higl-0").snapshots
+    assert [s.step for s in choose_phases(snapshots, 2)] == [50_000, 100_000]
+    assert [s.step for s in choose_phases(snapshots, 4, [1, 60_000, 61_000])] == [25_000, 50_000]
+    assert [s.step for s in choose_phases(snapshots, 9)] == [25_000, 50_000, 75_000, 100_000]
+    assert choose_phases([], 3) == []
+
+
+def test_a_map_shows_what_the_snapshot_holds(runs_folder):
+    run = read_run(runs_folder / "higl-0")
+    (snapshot,) = load_snapshots(run, run.snapshots[-1:])
+    axes = draw_landmarks(run, phases=1).axes[0]
+    for name, label, colour in (
+        ("visited", "visited states", style.VISITED),
+        ("coverage", "landmarks by coverage", style.COVERAGE),
+        ("novelty", "landmarks by novelty", style.NOVELTY),
+    ):
+        np.testing.assert_allclose(scattered(axes, label), snapshot[name], rtol=1e-6)
+        group = next(group for group in axes.collections if group.get_label() == label)
+        assert to_hex(group.get_facecolor()[0]).upper() == colour
+    np.testing.assert_allclose(scattered(axes, "goal"), [[0, 8]])
+    boxes = next(group for group in axes.collections if isinstance(group, PatchCollection))
+    assert len(boxes.get_paths()) == 18
+    assert axes.get_title() == "100k steps, success 100%" or "success" in axes.get_title()
+    assert not any(isinstance(group, LineCollection) and len(group.get_segments()) for group in axes.collections)
+
+
+def test_the_graph_shows_edges_path_and_plan(runs_folder):
+    run = read_run(runs_folder / "higl-0")
+    (snapshot,) = load_snapshots(run, run.snapshots[-1:])
+    axes = draw_landmarks(run, phases=1, graph=True).axes[0]
+    lines = next(group for group in axes.collections if isinstance(group, LineCollection))
+    assert len(lines.get_segments()) == len(edge_lines(snapshot)) > 20
+    (path,) = [line for line in axes.get_lines() if line.get_gid() == "path"]
+    np.testing.assert_allclose(np.stack(path.get_data(), axis=1), path_points(snapshot), rtol=1e-6)
+    for label in ("selected", "pseudo-landmark", "subgoal", "start"):
+        assert len(scattered(axes, label)) == 1
+    assert len(draw_landmarks(run, phases=1, graph=True).legends[0].get_texts()) == 9
+
+
+def test_without_landmarks_there_are_visited_states(runs_folder):
+    axes = draw_landmarks(read_run(runs_folder / "hiro-0"), phases=1, graph=True).axes[0]
+    assert len(scattered(axes, "visited states")) == 600
+    assert len(scattered(axes, "landmarks by coverage")) == 0
+
+
+def test_arms_are_shown_in_projections(runs_folder):
+    figure = draw_landmarks(read_run(runs_folder / "pusher-0"), phases=2)
+    assert len(figure.axes) == 6
+    assert [axes.get_ylabel() for axes in figure.axes] == ["tip y", "", "tip z", "", "puck y", ""]
+    limits = [axes.get_xlim() for axes in figure.axes]
+    assert limits[0] == limits[1]
+
+
+@pytest.mark.parametrize(
+    ("task", "size", "expected"),
+    [
+        ("x", 2, [(0, 1)]),
+        ("reacher", 3, [(0, 1), (0, 2)]),
+        ("pusher", 6, [(0, 1), (0, 2), (3, 4)]),
+        ("own", 1, [(0, 0)]),
+        ("own", 4, [(0, 1), (2, 3)]),
+        ("own", 5, [(0, 1), (2, 3), (4, 4)]),
+    ],
+)
+def test_projections_of_any_goal_space(task, size, expected):
+    assert [(shown.across, shown.up) for shown in projections(task, size)] == expected
+    points = np.arange(3.0 * size).reshape(3, size)
+    assert extent([{"visited": points}], projections(task, size)[0])[0] < points[0, 0]
+
+
+def test_odd_snapshots_are_drawn_with_what_they_have(run_folder):
+    folder = run_folder / "snapshots"
+    np.savez(folder / "000000000001.npz", visited=np.zeros((0, 2)))
+    np.savez(folder / "000000000002.npz", unrelated=np.zeros(3))
+    np.savez(folder / "000000000003.npz", visited=np.full((3, 2), np.nan), edges=np.array([[0, 99]]), path=[5])
+    run = read_run(run_folder)
+    figure = draw_landmarks(run, steps=[1, 2, 3], graph=True)
+    assert len(figure.axes) == 2
+
+
+def test_a_run_without_snapshots(run_folder):
+    for path in (run_folder / "snapshots").iterdir():
+        path.unlink()
+    with pytest.raises(NoSnapshotsError, match="no snapshot yet"):
+        draw_landmarks(read_run(run_folder))

@@ -1,0 +1,146 @@
+"""The page as text: what is in it, that it needs nothing else, and that broken runs do not break it."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from synthetic import synthetic_run
+
+from higl.figures.report import build_report, write_report
+from higl.figures.runs import find_runs, read_run
+
+VOID = {"meta", "link", "input", "br"}
+
+
+class Checker(HTMLParser):
+    """Collects tags, ids and addresses, and checks that elements nest."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.ids, self.addresses, self._open = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        given = dict(attrs)
+        if "id" in given:
+            self.ids.append(given["id"])
+        self.addresses += [given[name] for name in ("src", "href") if name in given]
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def close(self):
+        super().close()
+        assert self._open == []
+
+
+def checked(page: str) -> Checker:
+    checker = Checker()
+    checker.feed(page)
+    checker.close()
+    assert len(checker.ids) == len(set(checker.ids))
+    return checker
+
+
+def test_a_page_of_one_run(runs_folder, video_bytes, tmp_path):
+    folder = shutil.copytree(runs_folder / "higl-0", tmp_path / "higl-0")
+    (folder / "video.mp4").write_bytes(video_bytes)
+    page = build_report([read_run(folder)], now=0)
+    found = checked(page)
+    assert found.tags.count("video") == 1
+    assert page.count('class="moment') == 2 * 4
+    assert 'class="moment on"' in page
+    assert "as of 1970-01-01" in page
+    parts = ("Exploring the goal space", "Configuration", "landmarks.coverage", "Versions", "mujoco", "synthetic")
+    for words in (*parts, "Point Maze (sparse): HIGL, seed 0", "Where the time goes", "mean over the last 25k steps"):
+        assert words in page
+    assert "/somewhere" not in page
+    assert "a-host" not in page
+
+
+def test_the_page_asks_for_nothing(runs_folder):
+    page = build_report(find_runs([runs_folder]))
+    assert all(address.startswith(("#", "data:")) for address in checked(page).addresses)
+    assert not re.search(r"""(?:src|href)=["']?(?:https?:|//)|@import|url\(""", page)
+    assert "default-src 'none'" in page
+    assert "connect-src" not in page
+    assert "connect-src 'self'" in build_report(find_runs([runs_folder / "higl-0"]), watch_seconds=1, version="x")
+
+
+def test_a_page_of_many_runs(runs_folder):
+    page = build_report(find_runs([runs_folder]))
+    checked(page)
+    assert page.count('<section class="run"') == 7
+    assert "HRAC (2 seeds)" in page
+    assert "tip, x and y" in page
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL).group(1))
+    assert next(series["label"] for series in data["charts"]["chart-1"]) == "HIGL (3 seeds)"
+    assert len(data["maps"]["run-1-maps"]) == 4
+
+
+def test_what_a_run_says_cannot_become_markup(tmp_path):
+    folder = synthetic_run(tmp_path / "run", snapshots=1)
+    evil = "</script><script>alert(1)</script>"
+    text = (folder / "config.toml").read_text().replace('"point-maze"', json.dumps(evil))
+    (folder / "config.toml").write_text(text)
+    facts = json.loads((folder / "run.json").read_text()) | {"message": evil, "status": evil}
+    (folder / "run.json").write_text(json.dumps(facts))
+    page = build_report([read_run(folder)])
+    checked(page)
+    assert "<script>alert" not in page
+
+
+def test_settings_that_differ_from_the_preset_are_marked(tmp_path):
+    page = build_report([read_run(synthetic_run(tmp_path / "run", snapshots=1))])
+    assert "<tr class=changed>" in page
+
+
+BREAKS = {
+    "empty": lambda folder: [path.unlink() for path in folder.iterdir() if path.is_file() and path.name != "run.json"],
+    "no evaluations": lambda folder: (folder / "eval.csv").unlink(),
+    "no snapshots": lambda folder: shutil.rmtree(folder / "snapshots"),
+    "no settings": lambda folder: (folder / "config.toml").write_text("= ="),
+    "odd facts": lambda folder: (folder / "run.json").write_text('{"starts": [3], "status": null}'),
+    "damaged snapshots": lambda folder: [path.write_bytes(b"PK") for path in (folder / "snapshots").iterdir()],
+    "half a video": lambda folder: (folder / "video.mp4").write_bytes(b"\x00" * 10),
+    "nothing measured": lambda folder: (folder / "metrics.jsonl").write_text('{"step": 500}\n'),
+    "not finite": lambda folder: (folder / "metrics.jsonl").write_text('{"step": 500, "low/progress": NaN}\n'),
+    "strange arrays": lambda folder: [
+        np.savez(path, visited=np.zeros((4, 2)), eval_paths=np.full((1, 3, 2), np.nan), eval_success=[True])
+        for path in (folder / "snapshots").iterdir()
+    ],
+}
+
+
+@pytest.mark.parametrize("how", BREAKS)
+def test_a_broken_run_is_shown_with_what_it_has(run_folder, how):
+    BREAKS[how](run_folder)
+    checked(build_report([read_run(run_folder)]))
+
+
+def test_a_page_appears_in_one_step(runs_folder, tmp_path):
+    write_report(find_runs([runs_folder / "higl-0"]), tmp_path / "new" / "report.html")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["report.html"]
+
+
+def test_figures_do_without_jax(runs_folder, tmp_path):
+    script = f"""
+import sys
+from higl.cli import main
+assert main(["plot", {str(runs_folder)!r}, "-o", {str(tmp_path / "a.png")!r}, "--iqm"]) == 0
+assert main(["landmarks", {str(runs_folder / "higl-0")!r}, "-o", {str(tmp_path / "b.png")!r}, "--graph"]) == 0
+assert main(["report", {str(runs_folder / "higl-0")!r}, "-o", {str(tmp_path / "c.html")!r}]) == 0
+import higl.figures.watch, higl.figures.video
+assert not [name for name in sys.modules if name.partition(".")[0] in ("jax", "jaxlib", "mujoco", "gymnasium")]
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=250)

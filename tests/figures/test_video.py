@@ -1,0 +1,114 @@
+"""Videos: drawn by MuJoCo and as plans; captions; the best episodes; what is said when something is missing."""
+
+import imageio.v2 as imageio
+import numpy as np
+import pytest
+from policies import give_policy
+from synthetic import synthetic_run
+
+from higl.envs import render
+from higl.envs.render import RenderError
+from higl.figures import scene, video
+from higl.figures.runs import read_run
+from higl.figures.video import Take, VideoError, captioned, make_video
+from higl.rollout import Episode
+
+
+@pytest.fixture(scope="module")
+def reacher(tmp_path_factory):
+    folder = synthetic_run(tmp_path_factory.mktemp("video") / "reacher", task="reacher", snapshots=1)
+    give_policy(folder)
+    return read_run(folder)
+
+
+def frames_of(path):
+    with imageio.get_reader(path) as reader:
+        return [np.asarray(frame) for frame in reader]
+
+
+def has_gl() -> bool:
+    try:
+        context = render._gl_context(8, 8)
+    except RenderError:
+        return False
+    context.free()
+    return True
+
+
+def test_a_plan_of_an_episode(reacher, tmp_path):
+    said = make_video(reacher, tmp_path / "new" / "plan.mp4", flat=True, size=96, episodes=2)
+    assert "2 episodes" in said
+    assert said.endswith("drawn as a plan")
+    frames = frames_of(tmp_path / "new" / "plan.mp4")
+    assert frames[0].shape == (108, 192, 3)
+    assert len(frames) > 100
+    assert list((tmp_path / "new").iterdir()) == [tmp_path / "new" / "plan.mp4"]
+    # Something moves.
+    assert np.abs(frames[0].astype(int) - frames[60]).max() > 60
+
+
+def test_mujoco_draws_both_cameras_with_markers(reacher, tmp_path):
+    if not has_gl():
+        pytest.skip("NO GL LIBRARY: videos through MuJoCo were NOT drawn (apt-get install libegl1 libgl1)")
+    make_video(reacher, tmp_path / "video.mp4", flat=False, size=96)
+    frames = frames_of(tmp_path / "video.mp4")
+    assert frames[0].shape == (108, 192, 3)
+    top, track = frames[30][:96, :96], frames[30][:96, 96:]
+    assert np.abs(top.astype(int) - track).mean() > 3
+    blue = (frames[0][:96, :, 2].astype(int) - frames[0][:96, :, 0]) > 90
+    assert blue.sum() > 10, "coverage landmarks should be seen"
+
+
+def test_without_gl_plans_are_drawn_and_the_packages_named(reacher, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise RenderError(f"cannot draw: no GL library was found; {render.INSTALL_HINT}")
+
+    monkeypatch.setattr(scene, "_gl_context", refuse)
+    told = []
+    said = make_video(reacher, tmp_path / "video.mp4", size=64, say=told.append)
+    assert said.endswith("drawn as a plan")
+    assert "libegl1" in told[0]
+    with pytest.raises(RenderError, match="libegl1"):
+        make_video(reacher, tmp_path / "video.mp4", size=64, flat=False)
+
+
+def episode(success_at: int | None, length: int = 20) -> Episode:
+    success = np.zeros(length, bool)
+    if success_at is not None:
+        success[success_at:] = True
+    states = [np.zeros((length + 1, 2), np.float32)] * 3
+    return Episode(*states, np.zeros((length, 2)), np.zeros((length, 2)), success - 1.0, success, False, True)
+
+
+def test_the_best_episode_is_the_one_that_reached_the_goal_soonest():
+    takes = [Take(0, episode(None), 20), Take(1, episode(9), 20), Take(2, episode(4), 20)]
+    assert max(takes, key=lambda take: take.rank).seed == 2
+    assert takes[2].reached == 5
+    assert takes[0].reached is None
+
+
+def test_an_episode_is_cut_some_steps_after_success(monkeypatch):
+    import higl.rollout
+
+    monkeypatch.setattr(higl.rollout, "collect_episode", lambda *_, **__: episode(4, length=400))
+    (take,) = video._takes(None, None, 0, 1, whole=False)
+    assert take.length == 5 + video._AFTER_SUCCESS
+    (take,) = video._takes(None, None, 0, 1, whole=True)
+    assert take.length == 400
+
+
+def test_success_is_shown():
+    grey = np.full((120, 240, 3), 128, np.uint8)
+    on_the_way, reached = (captioned(grey, "HIGL", "step 3", done) for done in (False, True))
+    assert (on_the_way[:120] == 128).all()
+    green = reached[0, 0].astype(int)
+    assert green[1] > 150 > green[0]
+    assert on_the_way.shape[0] % 2 == on_the_way.shape[1] % 2 == 0
+
+
+def test_a_run_without_a_policy(run_folder, tmp_path):
+    with pytest.raises(VideoError, match="no policy yet"):
+        make_video(read_run(run_folder), tmp_path / "video.mp4")
+    (run_folder / "policy.safetensors").write_bytes(b"no")
+    with pytest.raises(VideoError, match="cannot be read"):
+        make_video(read_run(run_folder), tmp_path / "video.mp4")

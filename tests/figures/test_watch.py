@@ -1,0 +1,75 @@
+"""`higl watch`: this machine only, the page of now, and what it answers when the runs are gone."""
+
+import http.client
+import shutil
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from higl.figures.runs import NoRunsError
+from higl.figures.watch import LOOPBACK, PortError, make_server
+
+
+@contextmanager
+def serving(*paths, **options):
+    server = make_server(list(paths), 0, **options)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def ask(port, path="/", host=None, method="GET"):
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=60)
+    connection.request(method, path, headers={"Host": host or f"localhost:{port}"})
+    answer = connection.getresponse()
+    content = answer.read().decode()
+    connection.close()
+    return answer, content
+
+
+def test_the_page_is_that_of_the_files_now(run_folder):
+    with serving(run_folder, seconds=2.0) as port:
+        answer, first = ask(port)
+        assert answer.status == 200
+        assert 'data-watch="2"' in first
+        assert "105k of 100k" not in first
+        version = ask(port, "/version")[1]
+        assert f'data-version="{version}"' in first
+        with (run_folder / "metrics.jsonl").open("a") as file:
+            file.write('{"step": 105000, "time": 1200.0}\n')
+        assert ask(port, "/version")[1] != version
+        assert "105k of 100k" in ask(port)[1]
+        shutil.move(run_folder, run_folder.with_name("elsewhere"))
+        assert ask(port)[0].status == 503
+
+
+def test_it_answers_this_machine_only(run_folder):
+    with serving(run_folder) as port:
+        assert ask(port, host="evil.example:80")[0].status == 403
+        assert ask(port, "/../../etc/passwd")[0].status == 404
+        answer, content = ask(port, method="HEAD")
+        assert (answer.status, content) == (200, "")
+        assert answer.headers["Cache-Control"] == "no-store"
+    server = make_server([run_folder], 0)
+    assert server.server_address[0] == "127.0.0.1"
+    server.server_close()
+
+
+def test_ports(run_folder, tmp_path):
+    with socket.create_server((LOOPBACK, 0)) as taken, pytest.raises(PortError, match="choose another --port"):
+        make_server([run_folder], taken.getsockname()[1])
+    with pytest.raises(PortError, match="no port 99999"):
+        make_server([run_folder], 99_999)
+    first, second = make_server([run_folder]), make_server([run_folder])
+    assert first.server_address[1] != second.server_address[1]
+    first.server_close()
+    second.server_close()
+    with pytest.raises(NoRunsError):
+        make_server([tmp_path / "nowhere"], 0)
