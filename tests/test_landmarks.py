@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -275,15 +276,16 @@ def test_the_whole_plan_against_scipy(neighbours, cutoff, monkeypatch):
             assert bool(selection.path_exists[b]) == exists
 
 
-def line_scene(marks: list[float], states: list[float], goals: list[float]) -> tuple[lm.Landmarks, ...]:
-    """Return landmarks, observations and goals on a line (their other coordinates are zero)."""
+def line_scene(
+    marks: list[float], states: list[float], goals: list[float], novel: list[bool] | None = None
+) -> tuple[Any, ...]:
+    """Return landmarks, observations, achieved points and goals on a line (their other coordinates are zero)."""
 
     def points(places: list[float], size: int) -> jax.Array:
         return jnp.zeros((len(places), size)).at[:, 0].set(jnp.asarray(places))
 
-    landmarks = lm.Landmarks(
-        points(marks, OBSERVATION), points(marks, GOAL), jnp.ones(len(marks), bool), jnp.zeros(len(marks), bool)
-    )
+    there = jnp.ones(len(marks), bool)
+    landmarks = lm.Landmarks(points(marks, OBSERVATION), points(marks, GOAL), there, jnp.asarray(novel or ~there))
     return landmarks, points(states, OBSERVATION), points(states, GOAL), points(goals, GOAL)
 
 
@@ -292,14 +294,14 @@ def squared(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> j
     return jnp.sum(jnp.square(target - achieved), axis=-1)
 
 
-def plan(scene, *, cutoff=1e3, within=0.0, neighbours=0) -> lm.Selection:
-    return _plan(*scene, cutoff, within, neighbours)
+def plan(scene, *, cutoff=1e3, within=0.0, neighbours=0, unreached: lm.Unreached = "nearest") -> lm.Selection:
+    return _plan(*scene, cutoff, within, neighbours, unreached)
 
 
-@partial(jax.jit, static_argnums=6)
-def _plan(landmarks, observation, achieved, desired, cutoff, within, neighbours) -> lm.Selection:
+@partial(jax.jit, static_argnums=(6, 7))
+def _plan(landmarks, observation, achieved, desired, cutoff, within, neighbours, unreached) -> lm.Selection:
     weights = lm.weigh(squared, landmarks, observation, achieved, desired, neighbours)
-    return lm.select(landmarks, weights, desired, cutoff, within)
+    return lm.select(landmarks, weights, desired, cutoff, within, unreached)
 
 
 def test_the_first_landmark_towards_ones_own_goal():
@@ -370,3 +372,26 @@ def test_path_to_unreached_goal_leads_over_novel_landmark() -> None:
     weights = lm.weigh(distance, landmarks, states, states, near, 0)
     same = [lm.select(landmarks, weights, near, 3.0, 0.5, kind).index for kind in ("nearest", "novel")]
     np.testing.assert_array_equal(*same)  # a goal that landmarks are near to is none the different
+
+
+def test_a_goal_that_nothing_is_near_to_may_be_left_to_the_frontier():
+    """Landmarks to both sides; the goal looks nearest from the coverage landmark at 6, the novel ones are at -2, -4."""
+    novel = [False, False, False, True, True]
+    scene = line_scene([2, 4, 6, -2, -4], [0, 0, -3.5], [20, 5, 20], novel)
+    # Nothing is within 50 of the goal at 20: towards the landmark at 6, by 2 ...
+    assert plan(scene, cutoff=50.0).index.tolist() == [0, 0, 3]
+    # ... or to the novel one nearest to it, -2. The goal at 5 is reached: nothing changes for it.
+    assert plan(scene, cutoff=50.0, unreached="novel").index.tolist() == [3, 0, 3]
+    # A state that has come to the frontier (here within 3) goes on to the goal itself.
+    assert plan(scene, cutoff=50.0, within=3.0, unreached="novel").index.tolist() == [3, 0, 5]
+    # Once something is near enough to the goal, all is as before.
+    assert plan(scene, cutoff=200.0, unreached="novel").index.tolist() == [0, 0, 3]
+
+
+def test_without_novel_landmarks_there_is_no_frontier():
+    landmarks, *rest = line_scene([2, 4, -2], [0], [20], [False, False, True])
+    absent = landmarks._replace(present=jnp.array([True, True, False]))
+    for marks in (absent, landmarks._replace(novel=jnp.zeros(3, bool))):
+        scene = (marks, *rest)
+        ours, plain = plan(scene, cutoff=50.0, unreached="novel"), plan(scene, cutoff=50.0)
+        assert ours.index.tolist() == plain.index.tolist() == [0]

@@ -229,25 +229,6 @@ def test_the_same_seed_gives_bit_identical_metrics_and_another_does_not(trained)
         assert ours["high/critic_loss"] != theirs["high/critic_loss"]
 
 
-# ---- nothing is compiled twice ---------------------------------------------------------------------------------
-
-
-def test_episodes_of_any_length_share_the_compiled_programs(trained):
-    learner, _ = trained
-    stages = learner.stages
-    compiled = {name: getattr(stages, name)._cache_size() for name in ("train_low", "train_high", "train_novelty")}
-    assert compiled == {"train_low": 1, "train_high": 1, "train_novelty": 1}
-    assert stages.take_in._cache_size() == 1
-    # Two kinds of rows, the low and the high level's.
-    assert stages.insert._cache_size() == 2
-    # Epochs of another number of pairs.
-    before = len(learner.matrix)
-    learner.matrix.add_trajectory(np.arange(80, dtype=np.float32).reshape(-1, 2))
-    assert len(learner.matrix) > before
-    learner.train_adjacency()
-    assert stages.train_adjacency._cache_size() == 1
-
-
 # ---- NaN and infinity ------------------------------------------------------------------------------------------
 
 
@@ -288,6 +269,31 @@ def test_a_number_that_is_not_finite_stops_the_run_and_names_the_stage(victim, s
     with np.errstate(all="ignore"), pytest.raises(NotFiniteError, match=f"stage '{name}' after") as raised:
         stop()
     assert "nan" in str(raised.value) or "inf" in str(raised.value)
+    learner.state = jax.tree.map(jnp.asarray, sound)
+
+
+# ---- nothing is compiled twice ---------------------------------------------------------------------------------
+
+
+def programs(learner: Learner) -> dict[str, int]:
+    """Return how many programs each stage has been compiled to (`insert` is one function for all learners)."""
+    names = ("train_low", "train_high", "train_novelty", "train_adjacency", "take_in", "insert")
+    return {name: getattr(learner.stages, name)._cache_size() for name in names}
+
+
+def test_episodes_of_any_length_share_the_compiled_programs(victim):
+    learner, sound = victim
+    learner.train_adjacency()
+    before = programs(learner)
+    assert {name: count for name, count in before.items() if name != "insert"} == {
+        name: 1 for name in before if name != "insert"
+    }
+    for seed, steps in enumerate((13, 7, 1)):
+        learner.learn(episode(learner, seed, steps=steps))
+    # Another number of cells, pairs and batches.
+    learner.matrix.add_trajectory(np.arange(80, dtype=np.float32).reshape(-1, 2))
+    learner.train_adjacency()
+    assert programs(learner) == before
     learner.state = jax.tree.map(jnp.asarray, sound)
 
 

@@ -159,6 +159,8 @@ def test_where_the_paper_is_silent(task):
     assert config.landmarks.goal_within == (5.0 if arm else 10.0)
     assert config.landmarks.pool == 1_000
     assert config.landmarks.neighbours == 0
+    assert config.landmarks.unreached == "nearest"
+    assert config.high.random_steps == 0
     assert config.adjacency.cell == (0.1 if arm else 1.0)
     assert config.time_limit == "terminal"
     assert not config.high.relabel

@@ -75,11 +75,19 @@ def tiny_config(**changes: Any) -> Config:
         task="point",
         low=LowConfig(hidden=(16, 16), batch_size=16, buffer_size=300, exploration=0.2),
         high=HighConfig(
-            hidden=(16, 16), batch_size=16, buffer_size=60, period=5, subgoal_range=(3.0, 2.0), exploration=0.5
+            hidden=(16, 16),
+            batch_size=16,
+            buffer_size=60,
+            period=5,
+            subgoal_range=(3.0, 2.0),
+            exploration=0.5,
+            random_steps=0,
         ),
         adjacency=AdjacencyConfig(hidden=(16,), embedding=8, epochs=1, every=60, degree=3),
         novelty=NoveltyConfig(hidden=(16,), embedding=8, batch_size=16),
-        landmarks=LandmarksConfig(coverage=4, novelty=3, pool=50, start=40, neighbours=2),
+        landmarks=LandmarksConfig(
+            coverage=4, novelty=3, pool=50, start=40, neighbours=2, shift=2.0, unreached="nearest"
+        ),
     )
     return changed(config, **changes)
 
