@@ -10,7 +10,7 @@ import numpy as np
 SMALL: dict[str, Any] = {
     "low": {"hidden": (32, 32), "batch_size": 64},
     "high": {"hidden": (32, 32), "batch_size": 64},
-    "adjacency": {"hidden": (32,), "epochs": 2},
+    "adjacency": {"hidden": (64, 64), "epochs": 2},
     "novelty": {"hidden": (32,), "embedding": 16},
     "landmarks": {"coverage": 8, "novelty": 8, "pool": 100},
 }
@@ -19,8 +19,7 @@ SMALL: dict[str, Any] = {
 class ReachEnv(gymnasium.Env):
     """A body with inertia in a box; observed are its velocity, then (unless `blind`) its position.
 
-    Success is at the goal at the end of an episode's last step only if it stays there: `radius` is small against the
-    box, and passing by chance is rare.
+    Goals lie at 5 from the middle, where it starts, in any direction; the reward is sparse.
     """
 
     def __init__(self, goals: int = 2, *, radius: float = 1.0, steps: int = 40, blind: bool = False):

@@ -153,8 +153,9 @@ def test_derived_settings_of_a_box():
     assert all(9 <= size <= 11 for size in config.high.subgoal_range)
     assert 0.75 <= config.adjacency.cell <= 0.9
     assert config.novelty.similarity == pytest.approx(config.adjacency.cell / 5, rel=0.1)
-    assert config.landmarks.shift == pytest.approx(2 * config.adjacency.cell, rel=0.1)
-    assert 35 <= config.landmarks.cutoff <= 45
+    assert 2.5 <= config.landmarks.shift <= 3.8
+    assert config.adjacency.degree == 3
+    assert config.landmarks.cutoff == pytest.approx(config.landmarks.shift / config.adjacency.cell / 0.05, rel=0.1)
     assert config.low.noise_unit == "range"
     assert config.low.exploration == 0.1
     assert config.high.reward_scale == pytest.approx(0.2)
@@ -166,14 +167,14 @@ def test_derived_settings_of_the_papers_maze_are_nearly_the_papers():
     assert ours.time_limit == paper.time_limit
     assert ours.high.period == paper.high.period
     for part, name in (("adjacency", "cell"), ("novelty", "similarity"), ("landmarks", "cutoff")):
-        assert getattr(getattr(ours, part), name) == pytest.approx(getattr(getattr(paper, part), name), rel=0.15)
+        assert getattr(getattr(ours, part), name) == pytest.approx(getattr(getattr(paper, part), name), rel=0.2)
 
 
 def test_a_setting_that_is_given_stays_and_others_follow_it():
     config = derived(ReachEnv(), {"adjacency.cell": 0.5, "low.hidden_entries": (0,)})
     assert config.adjacency.cell == 0.5
     assert config.novelty.similarity == 0.1
-    assert config.landmarks.shift == 1.0
+    assert config.low.reward_scale == 2.0
     assert config.low.hidden_entries == (0,)
 
 
@@ -218,6 +219,7 @@ def test_dates_fit_the_number_of_steps():
     assert short.landmarks.start == 2_000
     assert short.evaluation.every == 1_000
     assert short.low.actor_learning_rate == short.high.actor_learning_rate == 7.1e-4
+    assert short.high.random_steps == 1_000
     long, _ = derive_schedule(apply(preset("reach"), {"steps": 1_000_000}), {"landmarks.start": 5})
     assert long.adjacency == preset("reach").adjacency
     assert long.high == preset("reach").high

@@ -1,7 +1,7 @@
 """Settings for an environment that no preset knows, from its spaces and a short random rollout.
 
-The rules give nearly the paper's numbers where its maze is put in: a goal region 12 wide gives cells of 1, lambda 0.2,
-a shift of 2 and a cut-off of 40 (the paper: 38). `docs/own-environment.md` tells them in words. Each setting can be
+The rules give nearly the paper's numbers where its point maze is put in: a goal region 12 wide gives cells of 1, lambda
+0.2, a shift of 2 and a cut-off of 40 (the paper: 38). `docs/own-environment.md` tells them in words. Each setting can be
 given instead; those that depend on it follow the one given.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from higl.config import AdjacencyConfig, Config
+from higl.config import AdjacencyConfig, Config, HighConfig
 from higl.envs.check import TaskError
 from higl.settings import SettingsError, apply, setting_types
 
@@ -81,7 +81,9 @@ def _derive(values: _Values, env: gymnasium.Env) -> None:
     short = horizon <= _SHORT_EPISODE
     period = values.put("high.period", 5 if short else 10, f"episodes take up to {horizon} steps")
     traces = random_traces(env, period)
-    if values["algo"] != "higl":
+    if values["algo"] == "higl":
+        values.put("adjacency.degree", (period + 1) // 2, "half a segment: near the pseudo-landmark, not just near")
+    else:
         values.put("adjacency.degree", period, "HRAC holds subgoals within what one segment can reach")
     _put_goal_entries(values, traces)
     _put_scales(values, env, traces)
@@ -99,13 +101,14 @@ def derive_schedule(config: Config, given: Collection[str]) -> tuple[Config, lis
     """
     values = _Values(config, given)
     reason = f"for {config.steps:,} steps"
-    every = values.put("adjacency.every", int(np.clip(config.steps // 10, 500, 50_000)), reason)
+    every = values.put("adjacency.every", int(np.clip(config.steps // 10, 500, AdjacencyConfig.every)), reason)
     values.put("adjacency.epochs", int(np.clip(every // 400, 2, 25)), reason)
     if every < AdjacencyConfig.every:
         values.put("adjacency.all_pairs_up_to", 300, "the trainings are many: the rest of the pairs is a sample")
     rate = _number(np.clip(1e-4 * (1_000_000 / config.steps) ** 0.5, 1e-4, 1e-3))
     for level in ("low", "high"):
         values.put(f"{level}.actor_learning_rate", rate, f"{reason}: few updates, larger ones")
+    values.put("high.random_steps", int(min(config.steps // 20, HighConfig.random_steps)), reason)
     values.put("landmarks.start", int(np.clip(config.steps // 10, every, 60_000)), reason)
     values.put("evaluation.every", int(np.clip(config.steps // 20, 500, 5_000)), reason)
     return values.config, values.derived
@@ -304,7 +307,8 @@ def _put_scales(values: _Values, env: gymnasium.Env, traces: list[Trace]) -> Non
     side = np.clip(2 * reach, width / 40, width / 12)
     cell = values.put("adjacency.cell", _number(side), "twice that reach, from 1/40 to 1/12 of the width")
     values.put("novelty.similarity", _number(cell / 5), "a fifth of a cell")
-    shift = values.put("landmarks.shift", _number(2 * cell), "two cells")
+    far = 2 * cell if reach >= width else max(2 * cell, 1.5 * reach)
+    shift = values.put("landmarks.shift", _number(far), "one and a half times that reach, or two cells if that is more")
     values.put("high.random_sigma", shift, "the shift")
     _put_value_scales(values, width, cell, shift, len(widths))
     typical = float(np.mean(limit))
