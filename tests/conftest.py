@@ -10,8 +10,10 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import signal
 import socket
 import tempfile
+import threading
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -56,6 +58,12 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         DEFAULTS["JAX_COMPILATION_CACHE_MAX_SIZE"] = str(2**30)
 for _name, _value in DEFAULTS.items():
     os.environ.setdefault(_name, _value)
+
+
+# Started in the background by a shell, the tests have interrupts ignored, and so would the processes that they send
+# interrupts to.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}

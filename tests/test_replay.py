@@ -95,7 +95,8 @@ def test_an_empty_buffer_gives_zeros():
 def test_another_number_of_rows_compiles_nothing_new():
     function = jax.jit(replay.insert, donate_argnums=0)
     buffer = replay.empty_buffer(EMPTY_ROW, 50)
+    before = function._cache_size()  # JAX shares it among all that compile this function
     for length in (3, 17, 50, 1):
         for block, count in replay.blocks(rows(list(range(length))), 50):
             buffer = function(buffer, block, count)
-    assert function._cache_size() == 1
+    assert function._cache_size() - before <= 1

@@ -68,6 +68,10 @@ for _name, _breaks in (("Tiny", ""), ("Raises", "raise"), ("NaN", "nan")):
 SETTINGS = {
     "task": TASK,
     "steps": 200,
+    # Given, since they are else derived from the number of steps, in which tests differ.
+    "low.actor_learning_rate": 1e-4,
+    "high.actor_learning_rate": 1e-4,
+    "high.random_steps": 0,
     "low.hidden": (8, 8),
     "low.batch_size": 8,
     "low.buffer_size": 150,
