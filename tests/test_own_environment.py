@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -12,7 +13,15 @@ from reach import ReachEnv
 
 import higl
 from higl.config import Config
-from higl.derive import derive, derive_schedule, episode_steps, matching_entries, random_traces, time_entry
+from higl.derive import (
+    derive,
+    derive_schedule,
+    episode_steps,
+    matching_entries,
+    place_matters,
+    random_traces,
+    time_entry,
+)
 from higl.envs.adapt import EndsInInfo, ObserveAchieved, make_vector, wrap_goal
 from higl.envs.check import TaskError, check_env
 from higl.envs.make import make_env
@@ -196,9 +205,18 @@ def test_a_goal_that_the_observation_leaves_out_is_put_in_front():
 
 def test_a_goal_coordinate_that_never_changes_hides_nothing():
     traces = random_traces(ReachEnv(), 5)
-    still = [type(t)(t.observation * 0, t.achieved * 0, t.desired, t.reward) for t in traces]
+    still = [replace(trace, observation=trace.observation * 0, achieved=trace.achieved * 0) for trace in traces]
     assert matching_entries(traces) == [[2], [3]]
     assert matching_entries(still) == [[], []]
+
+
+def test_the_low_level_sees_where_it_is_if_that_matters():
+    """A car on a hill is pulled down by where it stands; a body in a box, or a point in a maze, is not."""
+    car = wrap_goal(gymnasium.make("MountainCarContinuous-v0"), lambda o: o[:1], desired=[0.45], radius=0.05)
+    assert derived(car).low.hidden_entries == ()
+    assert place_matters(random_traces(car, 10), [0])
+    assert not place_matters(random_traces(ReachEnv(), 5), [2, 3])
+    assert not place_matters(random_traces(make_env("point-maze"), 10), [0, 1])
 
 
 def test_time_in_the_observation_is_found():

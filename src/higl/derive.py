@@ -1,8 +1,8 @@
 """Settings for an environment that no preset knows, from its spaces and a short random rollout.
 
 The rules give nearly the paper's numbers where its point maze is put in: a goal region 12 wide gives cells of 1, lambda
-0.2, a shift of 2 and a cut-off of 40 (the paper: 38). `docs/own-environment.md` tells them in words. Each setting can be
-given instead; those that depend on it follow the one given.
+0.2, a shift of 2 and a cut-off of 40 (the paper: 38). `docs/own-environment.md` tells them in words. Each setting can
+be given instead; those that depend on it follow the one given.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ _SHORT_EPISODE = 100
 
 _SAME = 1e-4
 
+# A share of the variance below which the next observation counts as predicted.
+_PREDICTABLE = 0.02
+
 # A random segment that reaches less than this share of the goal region says nothing.
 _NEGLIGIBLE = 0.005
 
@@ -48,11 +51,12 @@ class Derived:
 
 @dataclass(frozen=True)
 class Trace:
-    """A random episode, or its beginning: T + 1 states, T rewards."""
+    """A random episode, or its beginning: T + 1 states, T actions and rewards."""
 
     observation: np.ndarray
     achieved: np.ndarray
     desired: np.ndarray
+    action: np.ndarray
     reward: np.ndarray
 
 
@@ -176,20 +180,21 @@ def random_traces(env: gymnasium.Env, period: int) -> list[Trace]:
 
 def _random_trace(env: gymnasium.Env, seed: int, steps: int, period: int, rng: np.random.Generator) -> Trace:
     observation, _ = env.reset(seed=seed)
-    states, rewards = [_vectors(observation)], []
+    states, actions, rewards = [_vectors(observation)], [], []
     action = _random_action(env, rng)
     for step in range(steps):
         if step % period == 0 or (step // period) % 2:
             action = _random_action(env, rng)
         observation, reward, terminated, truncated, _ = env.step(action)
         states.append(_vectors(observation))
+        actions.append(action)
         rewards.append(float(reward))
         if terminated or truncated:
             break
     columns = [np.stack(column) for column in zip(*states, strict=True)]
     if not all(np.isfinite(column).all() for column in (*columns, rewards)):
         raise TaskError("the environment gave NaN or infinity in a random episode")
-    return Trace(*columns, np.asarray(rewards))
+    return Trace(*columns, np.asarray(actions, np.float64), np.asarray(rewards))
 
 
 def _vectors(observation: Any) -> tuple[np.ndarray, ...]:
@@ -233,14 +238,56 @@ def _put_goal_entries(values: _Values, traces: list[Trace]) -> None:
     added = values.put("observe_achieved", bool(unseen), reason)
     values.put("high.subgoals", "relative", "offsets from where the agent is")
     entries = sorted({entry for entries in found for entry in entries})
-    reason = "these entries equal the achieved goal"
+    reason = "these entries equal the achieved goal" if entries else "none equals the achieved goal"
+    matters = place_matters(traces, entries)
     if added:
         size = len(found)
         entries = [*range(size), *(size + entry for entry in entries)]
         reason = "the achieved goal, put in front"
     if values["high.subgoals"] == "absolute":
         entries, reason = [], "subgoals are absolute: nothing has to be hidden"
-    values.put("low.hidden_entries", tuple(entries), reason if entries else "none equals the achieved goal")
+    elif matters:
+        entries, reason = [], f"what an action does depends on {entries}: not hidden"
+    values.put("low.hidden_entries", tuple(entries), reason)
+
+
+def place_matters(traces: Iterable[Trace], entries: Collection[int]) -> bool:
+    """Return whether what an action does depends on where the agent is: on a hill, say, but not on a plain.
+
+    Two regressions (ridge, on random features) predict how the rest of the observation changes, one with the goal's
+    coordinates and one without; it matters if the coordinates take away half of the error on episodes not fitted.
+    """
+    traces = [trace for trace in traces if len(trace.reward)]
+    fitted, held_out = traces[::2], traces[1::2]
+    inputs = np.concatenate([trace.observation[:-1] for trace in traces])
+    rest = [entry for entry in range(inputs.shape[1]) if entry not in entries and _varies(inputs[:, entry])]
+    if not entries or not rest or not held_out:
+        return False
+
+    def columns(some: list[Trace], seen: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        before = np.concatenate([np.hstack([trace.observation[:-1][:, seen], trace.action]) for trace in some])
+        return before, np.concatenate([np.diff(trace.observation[:, rest], axis=0) for trace in some])
+
+    blind, sighted = (
+        _prediction_error(*columns(fitted, seen), *columns(held_out, seen)) for seen in (rest, [*rest, *entries])
+    )
+    return blind > _PREDICTABLE and sighted < 0.5 * blind
+
+
+def _prediction_error(x: np.ndarray, y: np.ndarray, test_x: np.ndarray, test_y: np.ndarray) -> float:
+    """Return the share of the variance that a ridge regression on random features leaves, on other data."""
+    centre, scale = x.mean(axis=0), x.std(axis=0) + 1e-9
+    rng = np.random.default_rng(0)
+    weight, bias = rng.normal(size=(x.shape[1], 100)), rng.normal(size=100)
+
+    def features(values: np.ndarray) -> np.ndarray:
+        values = (values - centre) / scale
+        return np.hstack([values, np.tanh(values @ weight + bias), np.ones((len(values), 1))])
+
+    unit, middle = y.std(axis=0) + 1e-12, y.mean(axis=0)
+    known = features(x)
+    solution = np.linalg.solve(known.T @ known + 1e-2 * np.eye(known.shape[1]), known.T @ ((y - middle) / unit))
+    return float(np.mean(np.square((test_y - middle) / unit - features(test_x) @ solution)))
 
 
 def _put_time(values: _Values, traces: list[Trace]) -> None:
