@@ -27,7 +27,7 @@ from higl.presets import preset
 from higl.runlog import read_facts
 
 
-def told(capsys, *words: object) -> tuple[int, str, str]:
+def tell(capsys, *words: object) -> tuple[int, str, str]:
     """Run a command in this process; return its exit code and what it wrote."""
     code = main([str(word) for word in words])
     captured = capsys.readouterr()
@@ -51,12 +51,12 @@ def line_count(run: Path) -> int:
 
 
 def test_help_lists_every_command(capsys):
-    code, out, _ = told(capsys, "--help")
+    code, out, _ = tell(capsys, "--help")
     assert code == 0
     for name in COMMANDS:
         assert f"\n  {name} " in out
-    assert told(capsys)[0] == 2
-    assert told(capsys, "--version")[1].startswith("higl 0.")
+    assert tell(capsys)[0] == 2
+    assert tell(capsys, "--version")[1].startswith("higl 0.")
 
 
 def test_help_and_lists_do_not_import_jax():
@@ -70,7 +70,7 @@ def test_help_and_lists_do_not_import_jax():
 
 
 def test_help_of_train_shows_the_presets_values(capsys):
-    code, out, _ = told(capsys, "train", "point-maze", "--algo", "hrac", "--help")
+    code, out, _ = tell(capsys, "train", "point-maze", "--algo", "hrac", "--help")
     flat = " ".join(out.replace("│", " ").split())
     assert code == 0
     assert "--landmarks.coverage INT Landmarks by coverage, M_cov. (default: 20)" in flat
@@ -82,7 +82,7 @@ def test_help_of_train_shows_the_presets_values(capsys):
 
 @pytest.mark.parametrize("command", ["resume", "eval", "runs", "tasks", "show"])
 def test_help_of_commands(capsys, command):
-    code, out, _ = told(capsys, command, "--help")
+    code, out, _ = tell(capsys, command, "--help")
     assert code == 0
     assert f"usage: higl {command}" in out
 
@@ -112,7 +112,7 @@ def test_help_of_commands(capsys, command):
 )
 def test_asked_wrongly(capsys, tmp_path, monkeypatch, words, expected):
     monkeypatch.chdir(tmp_path)
-    code, out, err = told(capsys, *words.split())
+    code, out, err = tell(capsys, *words.split())
     assert (code, out) == (2, "")
     assert expected in err
     assert err.count("\n") == 1
@@ -129,7 +129,7 @@ def test_asked_wrongly(capsys, tmp_path, monkeypatch, words, expected):
 )
 def test_nothing_there(capsys, tmp_path, monkeypatch, words, expected):
     monkeypatch.chdir(tmp_path)
-    code, _, err = told(capsys, *words.split())
+    code, _, err = tell(capsys, *words.split())
     assert code == 1
     assert expected in err
     assert err.count("\n") == 1
@@ -181,13 +181,13 @@ def test_settings_of_a_run_give_the_run_again(whole, tmp_path):
 
 def test_train_into_a_run_that_exists(whole, capsys, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(tiny.__file__).parent))
-    code, _, err = told(capsys, "train", *tiny.flags(seed=5), "--out", whole)
+    code, _, err = tell(capsys, "train", *tiny.flags(seed=5), "--out", whole)
     assert code == 2
     assert "holds a run with other settings (seed = 0 -> 5)" in err
-    code, out, _ = told(capsys, "train", *tiny.flags(), "--out", whole)
+    code, out, _ = tell(capsys, "train", *tiny.flags(), "--out", whole)
     assert code == 0
     assert "it is finished" in out
-    code, out, _ = told(capsys, "resume", whole)
+    code, out, _ = tell(capsys, "resume", whole)
     assert code == 0
     assert "is finished. `higl resume" in out
 
@@ -211,10 +211,10 @@ def test_eval_as_text(whole):
 
 def test_runs(whole, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "150")
-    code, out, _ = told(capsys, "runs", whole.parent)
+    code, out, _ = tell(capsys, "runs", whole.parent)
     assert code == 0
     assert out.splitlines()[2].split()[:7] == ["whole", "finished", tiny.TASK, "higl", "sparse", "0", "200"]
-    code, out, _ = told(capsys, "runs", whole, "--json")
+    code, out, _ = tell(capsys, "runs", whole, "--json")
     state = json.loads(out)
     assert (state["state"], state["step"], state["steps"]) == ("finished", 200, 200)
 
@@ -302,33 +302,33 @@ def test_checkpoints_that_cannot_be_written(whole, tmp_path):
     assert_same_run(whole, run)
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A disk of half a megabyte; needs the right to mount one."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(place)]
-    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:
+# In a mount namespace of its own, so that the small disk is gone with the script, however that ends.
+SMALL_DISK_SCRIPT = """
+set -e
+mount -t tmpfs -o size=512k tmpfs "$DISK"
+"$PYTHON" -m higl.cli train "$@" --out "$DISK/run" --checkpoint-minutes 0 2> "$RESULT/stderr" > /dev/null & run=$!
+until [ "$(cat "$DISK/run/metrics.jsonl" 2> /dev/null | wc -l)" -ge 3 ]; do kill -0 $run; sleep 0.05; done
+dd if=/dev/zero of="$DISK/filler" bs=1k 2> /dev/null || true
+code=0; wait $run || code=$?
+echo $code > "$RESULT/code"
+rm "$DISK/filler"
+"$PYTHON" -m higl.cli resume "$DISK/run" --quiet
+cp -r "$DISK/run" "$RESULT/run"
+"""
+
+
+def test_full_disk(whole, tmp_path):
+    unshare = ["unshare", "--map-root-user", "--mount"]
+    mount = ["mount", "-t", "tmpfs", "tmpfs", str(tmp_path)]
+    if not shutil.which("unshare") or subprocess.run([*unshare, *mount], capture_output=True, check=False).returncode:
         pytest.skip("no right to mount a small disk")
-    yield place
-    subprocess.run(["umount", str(place)], check=False)
-
-
-def test_full_disk(whole, small_disk):
-    run, filler = small_disk / "run", small_disk / "filler"
-    process = start("train", *tiny.flags(), "--out", run, "--checkpoint-minutes", 0)
-    wait_for(lambda: line_count(run) >= 3, process)
-    try:
-        with open(filler, "wb", buffering=0) as file:
-            while True:
-                file.write(bytes(1024))
-    except OSError:
-        pass
-    _, err = process.communicate(timeout=240)
-    assert process.returncode == 1
-    assert "No space left on device" in err
-    assert "is intact, and the run goes on" in err
-    filler.unlink()
-    done = higl("resume", run)
+    (tmp_path / "disk").mkdir()
+    places = {"DISK": str(tmp_path / "disk"), "RESULT": str(tmp_path), "PYTHON": sys.executable}
+    command = [*unshare, "sh", "-c", SMALL_DISK_SCRIPT, "sh", *tiny.flags()]
+    done = subprocess.run(command, env=tiny.environment() | places, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert_same_run(whole, run)
+    assert (tmp_path / "code").read_text() == "1\n"
+    told = (tmp_path / "stderr").read_text()
+    assert "No space left on device" in told
+    assert "is intact, and the run goes on" in told
+    assert_same_run(whole, tmp_path / "run")

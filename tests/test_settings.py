@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -124,6 +125,11 @@ def test_file_of_a_run_gives_the_run_again(tmp_path, task, algo):
     (tmp_path / "config.toml").write_text(to_toml(config))
     assert config_of(file=tmp_path / "config.toml") == config
     assert apply(Config(), read_settings(tmp_path / "config.toml")) == config
+
+
+def test_settings_of_the_demo():
+    config = config_of(file=Path(__file__).parents[1] / "examples" / "demo.toml")
+    assert (config.task, config.algo, config.reward) == ("point-maze", "higl", "sparse")
 
 
 def test_differences():

@@ -71,7 +71,7 @@ class Training(Loop):
         """
         name = f"{self.config.task} ({self.config.algo}, {self.config.reward}, seed {self.config.seed})"
         self.begin()
-        self.events = EventWriter(self.folder.path, self.learner.steps)
+        self.events = EventWriter(self.folder.path, self.learner.steps, self._warn)
         self.progress.begin(name, self.learner.steps, self.config.steps)
         try:
             with self._signals():
