@@ -13,7 +13,7 @@ from higl import td3
 from higl.config import LevelConfig
 
 INPUT, ACTION, BATCH = 3, 2, 6
-SCALE, UNIT = (2.0, 0.5), (1.0, 4.0)
+SCALE, UNIT = (0.8, 0.3), (1.0, 2.0)
 ADAM = {"first": 0.9, "second": 0.999, "epsilon": 1e-8}
 # A further loss on the actor's actions, as the high level has: 3 x the mean squared distance to a point.
 PULL, PULL_TO = 3.0, np.array([0.3, -0.2])
@@ -198,11 +198,11 @@ def test_the_oracle_meets_every_branch():
         fixed = learner()
         oracle = Oracle(fixed.config, td3.init(fixed, jax.random.key(0)), pull=False)
         draws = np.asarray(jax.random.normal(jax.random.key(10), (BATCH, ACTION)))
-        noise = draws * fixed.config.target_noise
-        assert (np.abs(noise) > fixed.config.target_noise_clip).any()
-        assert (np.abs(noise) < fixed.config.target_noise_clip).any()
+        noise, limit = draws * fixed.config.target_noise / UNIT, fixed.config.target_noise_clip / np.array(UNIT)
+        assert (np.abs(noise) > limit).any()
+        assert (np.abs(noise) < limit).any()
         action = oracle.act(oracle.target_actor.tree(oracle.target_actor.values), batch(0).next_input)
-        assert (np.abs(action + noise) > SCALE).any()
+        assert (np.abs(action + np.clip(noise, -limit, limit)) > SCALE).any()
         target = oracle.target(batch(0), draws)
         error = oracle.value(oracle.critics.tree(oracle.critics.values)[0], batch(0).input, batch(0).action) - target
         assert (np.abs(error) > 1).any()
