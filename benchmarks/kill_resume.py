@@ -13,6 +13,8 @@ import argparse
 import json
 import os
 import random
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -71,8 +73,8 @@ def wait_for(run: Path, episodes: int, process: subprocess.Popen) -> None:
         time.sleep(0.005)
 
 
-def kill_once(run: Path, rng: random.Random, start_seconds: float, episode_seconds: float) -> str:
-    """Start a run and kill it at a random moment; return where that was."""
+def kill_once(run: Path, rng: random.Random, start_seconds: float, episode_seconds: float) -> str | None:
+    """Start a run and kill it at a random moment; return where that was, or None if it was done before."""
     process = train(run)
     episode = rng.randrange(6)
     if episode == 0:
@@ -82,8 +84,7 @@ def kill_once(run: Path, rng: random.Random, start_seconds: float, episode_secon
         # Half of the kills fall right after an episode is logged, which is when it evaluates and saves.
         time.sleep(rng.uniform(0, 0.1 if rng.random() < 0.5 else episode_seconds))
     process.kill()
-    process.wait()
-    return where(run)
+    return where(run) if process.wait() == -signal.SIGKILL else None
 
 
 def where(run: Path) -> str:
@@ -113,8 +114,10 @@ def main() -> int:
         episode_seconds = (time.monotonic() - begun - start_seconds) / 6
         print(f"reference: {start_seconds:.1f} s to the first episode, then {episode_seconds:.2f} s each", flush=True)
         for number in range(1, options.kills + 1):
-            run = Path(folder) / f"run{number}"
-            place = kill_once(run, rng, start_seconds, episode_seconds)
+            run, place = Path(folder) / f"run{number}", None
+            while place is None:
+                shutil.rmtree(run, ignore_errors=True)
+                place = kill_once(run, rng, start_seconds, episode_seconds)
             code = train(run).wait()
             wrong = ["exit code " + str(code)] if code else differences(reference, run)
             exact += not wrong
