@@ -91,6 +91,12 @@ def test_the_video_plays(page):
     wait_for(lambda: page.run(f"{video}.currentTime") > 0)
 
 
+def test_a_link_to_a_run_unfolds_it(page):
+    assert not page.run("document.getElementById('run-2').open")
+    page.run("document.querySelector('a[href=\"#run-2\"]').click()")
+    wait_for(lambda: page.run("document.getElementById('run-2').open"))
+
+
 def test_every_control_can_be_reached_by_keyboard(page):
     page.run("document.querySelector('.skip').focus()")
     reached = set()

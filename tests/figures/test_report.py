@@ -80,7 +80,7 @@ def test_the_page_asks_for_nothing(runs_folder):
 def test_a_page_of_many_runs(runs_folder):
     page = build_report(find_runs([runs_folder]))
     checked(page)
-    assert page.count('<section class="run"') == 7
+    assert page.count('<details class="run"') == 7
     assert "HRAC (2 seeds)" in page
     assert "tip, x and y" in page
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL).group(1))

@@ -51,6 +51,8 @@ LOSSES = {
     "high/landmark_loss": "high level: landmark loss",
     "novelty/loss": "novelty: prediction error",
 }
+OTHER = "evaluation, logs, other"
+"""What of the time is not measured by stage."""
 SHARES = ("high/selected_coverage", "high/selected_novelty", "high/selected_goal")
 """Measurements that lie between 0 and 1."""
 PROGRESS = {
@@ -352,8 +354,8 @@ def draw_times(runs: Sequence[Run]) -> Figure | None:
     axes = figure.add_subplot()
     stages = list(dict.fromkeys(stage for times in rows for stage in times.milliseconds))
     lefts = np.zeros(len(rows))
-    for stage in [*stages, "other"]:
-        widths = np.array([t.other if stage == "other" else t.milliseconds.get(stage, 0.0) for t in rows])
+    for stage in [*stages, OTHER]:
+        widths = np.array([t.other if stage == OTHER else t.milliseconds.get(stage, 0.0) for t in rows])
         colour = STAGE_COLOURS.get(stage, OTHER_STAGE)
         axes.barh(range(len(rows)), widths, left=lefts, color=colour, label=stage, height=0.6)
         lefts += widths

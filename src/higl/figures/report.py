@@ -17,7 +17,7 @@ import numpy as np
 
 from higl import __version__
 from higl.figures import svg
-from higl.figures.curves import LOSSES, PROGRESS, Panel, evaluation_panels, metric_panels, stage_times
+from higl.figures.curves import LOSSES, OTHER, PROGRESS, Panel, evaluation_panels, metric_panels, stage_times
 from higl.figures.maps import goal_size, load_snapshots, projections, success_of
 from higl.figures.runs import Columns, Run, algorithm_name, flat, notices_of, task_title
 from higl.figures.style import OTHER_STAGE, STAGE_COLOURS, dashes, seconds_text, steps_text
@@ -215,21 +215,21 @@ def _legend(panel: Panel) -> str:
 
 def _run_section(page: Page, run: Run, number: int, *, many: bool) -> str:
     key = f"run-{number}"
-    heading = f"<h2>{escape(run.name)}</h2><p>{escape(run.title)} {_badge(run)}</p>" if many else ""
     level = "h3" if many else "h2"
-    return "".join(
-        [
-            f'<section class="run" id="{key}" aria-label="{escape(run.name, quote=True)}">{heading}',
-            _key_facts(run, with_state=False) if many else "",
-            _maps(page, run, key, level),
-            _video(run, level),
-            _training(page, run, level),
-            _times(run, level),
-            _settings(run, key),
-            _versions(run, key),
-            "</section>",
-        ]
-    )
+    parts = [
+        _key_facts(run, with_state=False) if many else "",
+        _maps(page, run, key, level),
+        _video(run, level),
+        _training(page, run, level),
+        _times(run, level),
+        _settings(run, key),
+        _versions(run, key),
+    ]
+    if not many:
+        return f'<section id="{key}" aria-label="{escape(run.name, quote=True)}">{"".join(parts)}</section>'
+    heading = f"<h2>{escape(run.name)}</h2> {escape(run.title)} {_badge(run)}"
+    is_open = " open" if number == 1 else ""
+    return f'<details class="run" id="{key}"{is_open}><summary>{heading}</summary>{"".join(parts)}</details>'
 
 
 def _key_facts(run: Run, *, with_state: bool) -> str:
@@ -331,7 +331,7 @@ def _map_legend(with_landmarks: bool) -> str:
 
 def _video(run: Run, level: str) -> str:
     if run.video is None:
-        hint = f"higl render {run.path}"
+        hint = f"higl render {run.name}"
         return f'<{level}>Video</{level}><p class="soft">None yet: <code>{escape(hint)}</code> makes one.</p>'
     content = run.video.read_bytes()
     if len(content) > MOST_VIDEO_BYTES:
@@ -361,7 +361,7 @@ def _times(run: Run, level: str) -> str:
         return ""
     total = sum(times.milliseconds.values()) + times.other
     rows = []
-    for stage, taken in [*times.milliseconds.items(), ("other", times.other)]:
+    for stage, taken in [*times.milliseconds.items(), (OTHER, times.other)]:
         colour = STAGE_COLOURS.get(stage, OTHER_STAGE)
         rows.append(
             f'<tr><td><i class="swatch" style="background:{colour}"></i>{escape(stage)}</td>'

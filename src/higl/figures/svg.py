@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from higl.figures import style
-from higl.figures.curves import Curve, Panel, StageTimes
+from higl.figures.curves import OTHER, Curve, Panel, StageTimes
 from higl.figures.maps import Projection, edge_lines, extent, path_points, points_of
 from higl.figures.runs import Columns
 from higl.figures.style import lighter, steps_text
 
 WIDE, SMALL = (660, 340), (400, 250)
 """Width and height of a chart that has a row of its own, and of one among others."""
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 12, 42
+_LEFT, _RIGHT, _TOP = 52, 12, 12
 MAP = 400
 # Points of a drawing: more cannot be told apart, and the page would grow.
 _MOST_VISITED, _MOST_ON_A_PATH = 700, 120
@@ -50,8 +50,8 @@ class Axes:
     """The mapping from steps and values to places in a chart."""
 
     def __init__(self, panel: Panel, width: int, height: int):
-        self.height = height
-        self.left, self.right, self.top, self.bottom = _LEFT, width - _RIGHT, _TOP, height - _BOTTOM
+        # Room below for two lines of text, which phones show larger.
+        self.left, self.right, self.top, self.bottom = _LEFT, width - _RIGHT, _TOP, height - 0.11 * width
         steps = [curve.steps[-1] for curve in panel.curves if len(curve.steps)]
         self.last = float(max(steps, default=1.0)) or 1.0
         self.low, self.high = panel.limits or _range(panel)
@@ -88,7 +88,7 @@ def chart(panel: Panel, key: str, *, wide: bool) -> str:
     parts += [_line(axes, curve) for curve in panel.curves]
     if not any(len(curve.steps) for curve in panel.curves):
         parts.append(f'<text class="tick" x="{width / 2}" y="{height / 2}" text-anchor="middle">nothing yet</text>')
-    parts.append(f'<line class="cursor" x1="0" x2="0" y1="{axes.top}" y2="{axes.bottom}" visibility="hidden"/>')
+    parts.append(f'<line class="cursor" x1="0" x2="0" y1="{axes.top}" y2="{axes.bottom:.1f}" visibility="hidden"/>')
     summary = "; ".join(f"{curve.label} {_last(curve)}" for curve in panel.curves if len(curve.steps))
     label = escape(f"{panel.quantity} against steps, {panel.title}. At the end: {summary or 'nothing yet'}", quote=True)
     shape = "chart wide" if wide else "chart"
@@ -114,12 +114,14 @@ def _grid(axes: Axes, panel: Panel) -> str:
         x = float(axes.x(step))
         anchor = "end" if x > axes.right - 12 else "middle"
         parts.append(
-            f'<text class="tick" x="{x:.1f}" y="{axes.bottom + 17}" text-anchor="{anchor}">{steps_text(step)}</text>'
+            f'<text class="tick" x="{x:.1f}" y="{axes.bottom:.1f}" dy="1.25em" text-anchor="{anchor}">'
+            f"{steps_text(step)}</text>"
         )
-    parts.append(f'<line class="axis" x1="{axes.left}" x2="{axes.right}" y1="{axes.bottom}" y2="{axes.bottom}"/>')
+    line = f'x1="{axes.left}" x2="{axes.right}" y1="{axes.bottom:.1f}" y2="{axes.bottom:.1f}"'
     middle = (axes.left + axes.right) / 2
     return "".join(parts) + (
-        f'<text class="tick" x="{middle}" y="{axes.height - 5}" text-anchor="middle">environment steps</text>'
+        f'<line class="axis" {line}/><text class="tick" x="{middle}" y="{axes.bottom:.1f}" dy="2.5em" '
+        'text-anchor="middle">environment steps</text>'
     )
 
 
@@ -272,10 +274,12 @@ def _evaluation(snapshot: Columns, frame: Frame) -> str:
     for x, y in frame.places(points_of(snapshot, "subgoals")):
         parts.append(f'<circle class="asked" cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>')
     paths, success = snapshot.get("eval_paths", np.zeros((0, 0, 2))), snapshot.get("eval_success", ())
-    for path, reached in zip(paths, success, strict=False):
+    goals = snapshot.get("eval_goals", np.full((len(paths), *paths.shape[2:]), np.nan))
+    for path, reached, goal in zip(paths, success, goals, strict=False):
         path = path[np.isfinite(path).all(axis=1)]
         if len(path) == 0:
             continue
+        path = path[: _reached_at(path, goal, float(snapshot.get("radius", np.nan))) + 1] if reached else path
         path = path[np.unique(np.linspace(0, len(path) - 1, min(len(path), _MOST_ON_A_PATH)).astype(int))]
         places = frame.places(path)
         (x0, y0), (x1, y1) = places[0], places[-1]
@@ -289,6 +293,16 @@ def _evaluation(snapshot: Columns, frame: Frame) -> str:
     return "".join(parts)
 
 
+def _reached_at(path: np.ndarray, goal: np.ndarray, radius: float) -> int:
+    """Return the first place on a path [T, G] within the radius of the goal; its last if there is none.
+
+    Of six numbers (tip and puck) only the last three decide.
+    """
+    decides = slice(3, 6) if path.shape[1] == 6 else slice(None)
+    near = np.flatnonzero(np.linalg.norm((path - goal)[:, decides], axis=1) <= radius)
+    return int(near[0]) if len(near) else len(path) - 1
+
+
 # --- Times ----------------------------------------------------------------------------------------------------------
 
 
@@ -296,7 +310,7 @@ def times_bar(times: StageTimes) -> str:
     """Return where the time went as one bar."""
     parts, x = [], 0.0
     total = sum(times.milliseconds.values()) + times.other
-    for stage, taken in [*times.milliseconds.items(), ("other", times.other)]:
+    for stage, taken in [*times.milliseconds.items(), (OTHER, times.other)]:
         wide = 100 * taken / total if total else 0.0
         colour = style.STAGE_COLOURS.get(stage, style.OTHER_STAGE)
         parts.append(

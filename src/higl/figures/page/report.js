@@ -151,8 +151,8 @@
       try {
         const answer = await fetch("/version", { cache: "no-store" });
         const version = answer.ok ? await answer.text() : known;
-        const busy = document.querySelector("button.play[data-on]") !== null;
-        if (version !== known && !busy) {
+        const playing = [...document.querySelectorAll("button.play")].some((button) => button.textContent === "Pause");
+        if (version !== known && !playing) {
           await refresh();
           known = version;
         }
@@ -165,7 +165,18 @@
     setTimeout(look, 1000 * seconds);
   }
 
+  // A link to a run unfolds it.
+  function unfold() {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    if (target && target.tagName === "DETAILS") {
+      target.open = true;
+      target.scrollIntoView();
+    }
+  }
+
   prepare();
+  unfold();
+  addEventListener("hashchange", unfold);
   addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((details) => (details.open = true)));
   if (document.body.dataset.watch) watch(+document.body.dataset.watch);
 })();
