@@ -238,7 +238,7 @@ def test_evaluate_is_the_same_for_a_seed(trained):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("goals", "radius", "steps"), [(1, 0.5, 2_000), (3, 1.0, 3_000), (6, 1.5, 5_000)])
+@pytest.mark.parametrize(("goals", "radius", "steps"), [(1, 0.5, 2_000), (3, 1.0, 8_000), (6, 1.5, 12_000)])
 def test_tasks_of_any_goal_dimension_are_learned(goals, radius, steps):
     learned = higl.HIGL(lambda: ReachEnv(goals, radius=radius), verbose=False, **SMALL)
     before = higl.evaluate(learned, episodes=20)
