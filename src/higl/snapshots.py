@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
 from higl import landmarks as lm
+from higl.envs.maps import Maze
 from higl.high import pseudo_landmark
 from higl.learner import Learner, LearnerState, Stages
 from higl.low import subgoal_target
@@ -183,7 +184,7 @@ def _scene(env: gymnasium.Env) -> Snapshot:
     inner: Any = env.unwrapped
     scene = {"radius": np.asarray(getattr(getattr(inner, "task", None), "radius", np.nan))}
     maze = getattr(inner, "maze", None)
-    if maze is not None:
+    if isinstance(maze, Maze):
         half = maze.cell / 2
         centres = np.asarray([maze.centre(cell) for cell in maze.walls], np.float32).reshape(-1, 2)
         scene["walls"] = np.concatenate([centres - half, centres + half], axis=1)
