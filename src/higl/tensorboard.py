@@ -12,6 +12,11 @@ from typing import Any
 from higl.runlog import TENSORBOARD
 
 
+def _module(name: str) -> Any:
+    """Import a module whose members are made when it is imported, so that no type is known of them."""
+    return importlib.import_module(name)
+
+
 class EventWriter:
     """Writes scalars to `RUN/tensorboard`; without the package, nothing.
 
@@ -24,8 +29,8 @@ class EventWriter:
         self._writer: Any = None
         if importlib.util.find_spec("tensorboardX") is None:
             return
-        self._events = importlib.import_module("tensorboardX.proto.event_pb2")
-        self._summary = importlib.import_module("tensorboardX.proto.summary_pb2").Summary
+        self._events = _module("tensorboardX.proto.event_pb2")
+        self._summary = _module("tensorboardX.proto.summary_pb2").Summary
         try:
             (run / TENSORBOARD).mkdir(exist_ok=True)
             writer = importlib.import_module("tensorboardX.event_file_writer").EventsWriter
