@@ -94,7 +94,7 @@ def make_video(
         snapshot = _last_snapshot(run)
         painter = _painter(env, config, snapshot, flat, size, takes, say)
         try:
-            _write(path, _frames(env, policy, config, takes, painter), size)
+            _write(path, _frames(env, policy, config, takes, painter))
         finally:
             painter.close()
     finally:
@@ -176,6 +176,8 @@ def _painter(
 
 def _plan_scene(env: Any, snapshot: Columns | None, takes: list[Take]) -> Columns:
     """Return what frames a plan: the snapshot's walls, else the environment's, and the episodes' own points."""
+    from higl.envs.maps import Maze
+
     scene: Columns = dict(snapshot or {})
     scene.setdefault("visited", np.concatenate([take.episode.achieved for take in takes]))
     scene["eval_paths"] = np.concatenate([take.episode.achieved for take in takes])
@@ -183,7 +185,7 @@ def _plan_scene(env: Any, snapshot: Columns | None, takes: list[Take]) -> Column
     task = getattr(env.unwrapped, "task", None)
     scene.setdefault("radius", np.asarray(getattr(task, "radius", np.nan)))
     maze = getattr(env.unwrapped, "maze", None)
-    if maze is not None and not len(scene.get("walls", ())):
+    if isinstance(maze, Maze) and not len(scene.get("walls", ())):
         centres = np.array([maze.centre(cell) for cell in maze.walls])
         scene["walls"] = np.concatenate([centres - maze.cell / 2, centres + maze.cell / 2], axis=1)
     return scene
@@ -195,9 +197,16 @@ class PicturePainter:
     name = "environment"
 
     def __init__(self, env: Any):
-        self._env = env
+        from higl.envs.render import RenderError
 
-    def paint(self, moment: Moment) -> np.ndarray:
+        self._env = env
+        try:
+            env.reset()
+            self.paint(None)
+        except Exception as error:  # whatever it draws with has errors of its own
+            raise RenderError(f"{env.spec.id if env.spec else env} cannot draw itself ({error})") from error
+
+    def paint(self, moment: Moment | None) -> np.ndarray:
         """Return a picture, uint8 [H, W, 3]."""
         return np.asarray(self._env.render(), np.uint8)
 
@@ -275,7 +284,7 @@ def _font(size: int) -> Any:
     return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), size)
 
 
-def _write(path: Path, frames: Iterator[np.ndarray], size: int) -> None:
+def _write(path: Path, frames: Iterator[np.ndarray]) -> None:
     """Write frames as H.264; the file appears under its name when it is complete."""
     import imageio.v2 as imageio
 
