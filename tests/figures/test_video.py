@@ -99,11 +99,41 @@ def test_an_episode_is_cut_some_steps_after_success(monkeypatch):
 
 def test_success_is_shown():
     grey = np.full((120, 240, 3), 128, np.uint8)
-    on_the_way, reached = (captioned(grey, "HIGL", "step 3", done) for done in (False, True))
+    on_the_way, reached = (captioned(grey, "HIGL", "step 3", done, {}) for done in (False, True))
     assert (on_the_way[:120] == 128).all()
     green = reached[0, 0].astype(int)
     assert green[1] > 150 > green[0]
     assert on_the_way.shape[0] % 2 == on_the_way.shape[1] % 2 == 0
+
+
+def test_an_environment_of_others_draws_itself_or_is_drawn_as_a_plan(reacher, tmp_path, monkeypatch):
+    class Stranger:
+        """Draws itself; its insides are unknown."""
+
+        spec = None
+
+        def __init__(self, env):
+            self._env = env
+
+        def __getattr__(self, name):
+            return getattr(self._env, name)
+
+        @property
+        def unwrapped(self):
+            return self
+
+        def render(self):
+            return np.full((50, 71, 3), 200, np.uint8)
+
+    made = video._make_env
+    monkeypatch.setattr(video, "_make_env", lambda *given: Stranger(made(*given)))
+    if has_gl():
+        assert not make_video(reacher, tmp_path / "own.mp4", size=64).endswith("plan")
+        assert frames_of(tmp_path / "own.mp4")[0].shape[1] == 72
+    monkeypatch.setattr(Stranger, "render", lambda self: 1 / 0)
+    told = []
+    assert make_video(reacher, tmp_path / "plan.mp4", size=64, say=told.append).endswith("plan")
+    assert told
 
 
 def test_a_run_without_a_policy(run_folder, tmp_path):

@@ -48,6 +48,13 @@ class Markers:
     coverage: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
     novelty: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
 
+    @property
+    def colours(self) -> dict[str, str]:
+        """What the colours of a picture with these markers mean."""
+        colours = {"goal": style.GOAL, "subgoal": style.SUBGOAL}
+        colours |= {"coverage": style.COVERAGE} if len(self.coverage) else {}
+        return colours | ({"novelty": style.NOVELTY} if len(self.novelty) else {})
+
     @classmethod
     def of(cls, snapshot: Columns | None) -> Markers:
         """Take the landmarks of a snapshot."""
@@ -73,6 +80,7 @@ class ScenePainter:
 
     def __init__(self, env: GoalEnv, markers: Markers):
         self._env, self._markers = env, markers
+        self.colours = markers.colours
         self._gl = _gl_context(env.width, env.height)
         self._gl.make_current()
         self._context = _context(env.model)
@@ -186,6 +194,7 @@ class PlanPainter:
         self._shown = [shown[0], shown[-1]] if len(shown) > 1 else list(shown)
         self._frames = [extent([snapshot], projection) for projection in self._shown]
         self._size, self._markers = size, markers
+        self.colours = markers.colours
         self._radius = float(snapshot.get("radius", np.nan))
         self._walls = np.asarray(snapshot.get("walls", np.zeros((0, 4))))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from higl.figures import style
 from higl.figures.maps import load_snapshots, projections
 from higl.figures.runs import Columns, Run, algorithm_name, task_title
 
@@ -195,11 +194,13 @@ class PicturePainter:
     """Draws moments as an environment that is not ours draws itself, with nothing added."""
 
     name = "environment"
+    colours: dict[str, str] = {}  # noqa: RUF012 (never written to)
 
     def __init__(self, env: Any):
-        from higl.envs.render import RenderError
+        from higl.envs.render import RenderError, _gl_context
 
         self._env = env
+        _gl_context(8, 8).free()  # chooses the GL library that Gymnasium then takes too
         try:
             env.reset()
             self.paint(None)
@@ -232,7 +233,7 @@ def _frames(env: Any, policy: Policy, config: Config, takes: list[Take], painter
             target = subgoal_target(policy.scheme, episode.subgoal[pursued], episode.achieved[pursued])
             moment = Moment(episode.achieved[step], episode.desired[step], target, episode.achieved[: step + 1])
             words = _words(config, take, step, f"episode {number + 1} of {len(takes)}" if len(takes) > 1 else "")
-            frame = captioned(painter.paint(moment), *words)
+            frame = captioned(painter.paint(moment), *words, painter.colours)
             hold = _HOLD_FIRST if step == 0 else _HOLD_LAST if step == take.length else 1
             yield from [frame] * hold
 
@@ -246,8 +247,8 @@ def _words(config: Config, take: Take, step: int, which: str) -> tuple[str, str,
     return ", ".join(filter(None, [name, which])), f"step {step}   {state}", reached
 
 
-def captioned(picture: np.ndarray, left: str, right: str, reached: bool) -> np.ndarray:
-    """Return a picture over a strip that names the run, the colours and the state of the episode."""
+def captioned(picture: np.ndarray, left: str, right: str, reached: bool, colours: Mapping[str, str]) -> np.ndarray:
+    """Return a picture over a strip that names the run, what the colours mean, and the state of the episode."""
     from PIL import Image, ImageDraw
 
     height, width = picture.shape[:2]
@@ -262,9 +263,7 @@ def captioned(picture: np.ndarray, left: str, right: str, reached: bool) -> np.n
     colour = "#3DDC97" if reached else "#FFFFFF"
     draw.text((width * 0.988, middle), right, font=font, fill=colour, anchor="rm")
     x = 0.02 * width + draw.textlength(left, font=font) + 0.02 * width
-    for word, dot in (
-        ("goal", style.GOAL), ("subgoal", style.SUBGOAL), ("coverage", style.COVERAGE), ("novelty", style.NOVELTY),
-    ):  # fmt: skip
+    for word, dot in colours.items():
         end = x + 0.016 * width + draw.textlength(word, font=font)
         if end > width * 0.98 - draw.textlength(right, font=font) - 0.02 * width:
             break
