@@ -21,7 +21,7 @@ from tiny import higl, start
 from higl.checkpoint import Checkpoints, differing
 from higl.cli import COMMANDS, main
 from higl.commands.evaluate import summarise
-from higl.commands.train import default_folder
+from higl.commands.train import _agrees, default_folder
 from higl.evaluation import Outcome
 from higl.presets import preset
 from higl.runlog import read_facts
@@ -148,6 +148,23 @@ def test_summary_of_an_evaluation():
     assert (round(low, 3), round(high, 3)) == (0.490, 0.943)  # Wilson (1927), by hand
     assert (summary["steps_to_success"], summary["path_length"], summary["return"]) == (40, 15.6, -28.0)
     assert summarise([miss])["steps_to_success"] is None
+
+
+def test_device_that_is_not_there(tmp_path):
+    done = higl("train", *tiny.flags(), "--device", "gpu", "--out", tmp_path / "run")
+    if done.returncode == 0:
+        pytest.skip("there is a GPU")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("higl train: --device gpu: JAX finds none here")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("", True), ("y", True), ("n", False)])
+def test_a_terminal_is_asked(monkeypatch, answer, code):
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda question: answer)
+    assert _agrees("Continue it?") is code
 
 
 # --- A run from its start to its measurement ------------------------------------------------------------------------

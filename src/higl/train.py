@@ -42,6 +42,21 @@ def check_spaces(config: Config, spaces: Spaces) -> None:
         raise SettingsError(f"low.hidden_entries: the observation of {config.task} has {spaces.observation} entries")
 
 
+def check_device(device: str | None) -> None:
+    """Refuse a device that JAX does not find.
+
+    Raises:
+        SettingsError: there is none, and what to install.
+    """
+    try:
+        jax.devices()
+    except Exception as error:
+        if device is None:  # not of our choosing
+            raise
+        hint = "; for an NVIDIA one: pip install 'jax[cuda12]'" if device == "gpu" else ""
+        raise SettingsError(f"--device {device}: JAX finds none here{hint}") from error
+
+
 class Training(Loop):
     """A run at work in its folder."""
 

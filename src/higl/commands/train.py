@@ -183,8 +183,9 @@ def _work(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
 
     env = make_envs_of(config, processes=options.processes)
     from higl.rollout import Spaces
-    from higl.train import Training, check_spaces
+    from higl.train import Training, check_device, check_spaces
 
+    check_device(options.device)
     check_spaces(config, Spaces.of(env))
     progress = make_progress(quiet=options.quiet)
     folder = _open_folder(out, config, progress, new=new)
