@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 import tyro
 
 from higl.commands.arguments import Run, asks_for_help, make_options, one_line_errors, show_help
+from higl.pretrained import pretrained_run
 from higl.settings import SettingsError, parse_flags, setting_types
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ class RenderOptions:
     """Make a video of a run's policy: from above and from a tracking camera, with subgoal and landmarks."""
 
     run: Run
-    """Folder of a run."""
+    """Folder of a run; with --pretrained, a task."""
+    pretrained: bool = False
+    """Take the trained policy of a task that comes with higl: `higl render ant-maze-u --pretrained`."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
     """File to write, also -o; video.mp4 in the run's folder if not given, where `higl report` finds it."""
     episodes: int = 1
@@ -199,10 +202,11 @@ def render(arguments: list[str]) -> int:
     from higl.figures.runs import VIDEO
     from higl.figures.video import make_video
 
-    run = _only_run(options.run)
+    # A policy that comes with the package may lie where nobody can write: its video goes here.
+    run = _only_run(pretrained_run(str(options.run)) if options.pretrained else options.run)
     said = make_video(
         run,
-        options.out or run.path / VIDEO,
+        options.out or (Path(f"{run.path.name}.mp4") if options.pretrained else run.path / VIDEO),
         episodes=options.episodes,
         seed=options.seed,
         best=options.tries if options.best else 0,
