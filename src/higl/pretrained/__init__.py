@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 from higl.presets import short_name
-from higl.runlog import CONFIG, EVALUATIONS, FACTS, POLICY, RunFolderError, is_run, last_step, read_config, read_facts
+from higl.runlog import (
+    CONFIG,
+    EVALUATIONS,
+    FACTS,
+    POLICY,
+    RunFolderError,
+    WrongFolderError,
+    is_run,
+    last_step,
+    read_config,
+    read_facts,
+)
 
 FOLDER = Path(__file__).parent
 
@@ -29,14 +39,14 @@ def pretrained_run(task: str, reward: str | None = None, algo: str = "higl") -> 
     """Return the folder of a trained policy; of the sparse reward, if there are two and none is named.
 
     Raises:
-        RunFolderError: there is none for this task.
+        WrongFolderError: there is none for this task.
     """
     rewards = ("sparse", "dense") if reward is None else (reward,)
     for name in (f"{short_name(task)}-{reward}-{algo}" for reward in rewards):
         if is_run(FOLDER / name):
             return FOLDER / name
     have = ", ".join(available()) or "none yet"
-    raise RunFolderError(f"no trained policy for {task!r} comes with higl; there are: {have}")
+    raise WrongFolderError(f"no trained policy for {task!r} comes with higl; there are: {have}")
 
 
 def publish(run: Path, folder: Path = FOLDER) -> Path:
@@ -57,14 +67,3 @@ def publish(run: Path, folder: Path = FOLDER) -> Path:
     facts["steps"] = last_step(run)
     (place / FACTS).write_text(json.dumps(facts, indent=1) + "\n")
     return place
-
-
-def main(arguments: list[str]) -> int:
-    """Publish the runs that are named."""
-    for run in arguments:
-        print(publish(Path(run)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
