@@ -1,4 +1,4 @@
-"""How often the planner chooses another landmark when it weighs only each node's nearest landmarks.
+"""How often the planner chooses another landmark when it weighs edges of states and goals to near landmarks only.
 
     python benchmarks/near_pairs.py runs/ant-maze-u-sparse-higl-0
 
@@ -52,9 +52,9 @@ def compare(learner: Learner, neighbours: int, state: LearnerState, key: jax.Arr
     stages, config = learner.stages, learner.config
     rows_key, landmark_key = jax.random.split(key)
     rows = sample(state.high_buffer, rows_key, config.high.batch_size)
-    landmarks = stages.sample_landmarks(state.low_buffer, state.novelty.queue, landmark_key)
-    near = stages.plan(state.low.networks, landmarks, rows, neighbours)
-    full = stages.plan(state.low.networks, landmarks, rows, 0)
+    graph = stages.graph(state.low.networks, state.low_buffer, state.novelty.queue, landmark_key)
+    near = stages.plan(state.low.networks, graph, rows, neighbours)
+    full = stages.plan(state.low.networks, graph, rows, 0)
     near_pseudo = pseudo_landmark(config.landmarks, rows.achieved, near.achieved)
     full_pseudo = pseudo_landmark(config.landmarks, rows.achieved, full.achieved)
     return near.index != full.index, jnp.linalg.norm(near_pseudo - full_pseudo, axis=-1)
@@ -70,7 +70,7 @@ def main(args: Args) -> None:
         results = [program(learner.state, jax.random.key(number)) for number in range(args.batches)]
         differs = np.mean([np.asarray(result[0]) for result in results])
         moved = np.mean([np.asarray(result[1]) > config.landmarks.shift / 2 for result in results])
-        pairs = total * min(neighbours + 1, total) + 2 * batch * min(neighbours, total) + batch
+        pairs = batch * (2 * min(neighbours, total) + 1)
         print(
             f"{neighbours:3d} neighbours: other landmark {differs:6.2%}, moved {moved:6.2%}, {pairs:5d} pairs weighed"
         )

@@ -12,8 +12,11 @@ from reach import SMALL, ReachEnv
 
 import higl
 from higl.agent import Agent, State
+from higl.cli import main
+from higl.envs.check import TaskError
 from higl.policy_file import PolicyFileError
 from higl.rollout import collect_episode
+from higl.runlog import WrongFolderError
 from higl.settings import SettingsError
 
 
@@ -72,6 +75,10 @@ def test_unknown_settings_are_refused():
         agent(landmarks={"covrage": 3})
     with pytest.raises(SettingsError, match=r"subgoal_range: expected 1 or 2 numbers"):
         agent(high={"subgoal_range": (1.0, 2.0, 3.0)})
+    with pytest.raises(SettingsError, match=r'preset = "bst": expected one of best, paper'):
+        agent(preset="bst")
+    with pytest.raises(SettingsError, match=r"low is a group of settings: name one of them, such as low\.hidden"):
+        agent(low=3)
 
 
 def test_a_task_of_ours_has_its_preset():
@@ -145,6 +152,42 @@ def test_the_callback_hears_episodes_and_evaluations_and_can_stop():
     assert "episode/success" in heard[0]
 
 
+def first_layer(learned: Agent) -> np.ndarray:
+    return np.array(learned.policy.low_actor[0].weight)
+
+
+@pytest.mark.parametrize("log_dir", [None, "run"])
+def test_the_callback_sees_what_is_being_learned(tmp_path, log_dir):
+    learned, seen = agent(), []
+    learned.learn(
+        60,
+        callback=lambda metrics: seen.append(first_layer(learned)),
+        log_dir=log_dir and tmp_path / log_dir,
+    )
+    assert len({weight.tobytes() for weight in seen[:3]}) == 3
+    np.testing.assert_array_equal(seen[-1], first_layer(learned))
+
+
+def test_acting_before_learning_changes_nothing_of_it(trained):
+    """The first call of `learn` derives settings, also for an agent whose networks are drawn already."""
+    asked = agent()
+    before = actions(asked)
+    asked.learn(160)
+    assert not np.array_equal(before, actions(asked))
+    np.testing.assert_array_equal(actions(asked), actions(trained))
+
+
+def test_a_run_that_failed_goes_on_in_its_folder(tmp_path):
+    def stumble(metrics):
+        raise RuntimeError("not now")
+
+    learned = agent()
+    with pytest.raises(RuntimeError, match="not now"):
+        learned.learn(60, callback=stumble, log_dir=tmp_path / "run")
+    assert learned.steps == 20
+    assert learned.learn(60).steps == 80
+
+
 def test_learning_on_from_a_full_file_is_learning_on(trained, tmp_path):
     trained.save(tmp_path / "all.safetensors", full=True)
     again, other = (higl.HIGL.load(tmp_path / "all.safetensors", make) for _ in range(2))
@@ -163,6 +206,9 @@ def test_a_policy_file_acts_and_does_not_learn(trained, tmp_path):
     np.testing.assert_array_equal(actions(trained), actions(loaded))
     with pytest.raises(SettingsError, match="full=True"):
         loaded.learn(10)
+    with pytest.raises(SettingsError, match="loaded from a policy"):
+        loaded.save(tmp_path / "all.safetensors", full=True)
+    assert not (tmp_path / "all.safetensors").exists()
     with pytest.raises(SettingsError, match=r"HIGL\.load"):
         higl.HRAC.load(tmp_path / "deep" / "policy.safetensors", make)
     with pytest.raises(ValueError, match=r"give the environment: HIGL\.load\(path, env\)"):
@@ -179,11 +225,41 @@ def test_a_damaged_file_is_told(trained, tmp_path):
         higl.HIGL.load(path, make)
     with pytest.raises(PolicyFileError, match="missing"):
         higl.HIGL.load(tmp_path / "nothing", make)
+    with pytest.raises(PolicyFileError, match="is a folder, and not that of a run"):
+        higl.HIGL.load(tmp_path, make)
+
+
+def test_an_environment_with_other_spaces_is_refused(trained, tmp_path):
+    def other() -> ReachEnv:
+        return ReachEnv(3, steps=20)
+
+    trained.save(tmp_path / "policy.safetensors")
+    words = "for 4 numbers observed, 2 of a goal, .*; this environment has 6 numbers observed, 3 of a goal"
+    with pytest.raises(TaskError, match=words):
+        higl.HIGL.load(tmp_path / "policy.safetensors", other)
+    with pytest.raises(TaskError, match=words):
+        higl.evaluate(trained, other, 2)
+    with pytest.raises(TaskError, match=words):
+        agent(test_env=other).learn(20, log_dir=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_the_command_line_cannot_make_says_how_to_go_on(tmp_path, capsys):
+    path = tmp_path / "run"
+    agent().learn(100, callback=lambda _: False, log_dir=path)
+    assert f"To continue: HIGL.load('{path}', env).learn(...)" in capsys.readouterr().err
+    for command in ("resume", "eval", "render"):
+        assert main([command, str(path)]) == 2
+        said = capsys.readouterr().err
+        assert "unknown task 'ReachEnv'" in said
+        assert f"higl.HIGL.load('{path}', env)" in said
+    with pytest.raises(WrongFolderError, match=r"holds a run already: HIGL\.load"):
+        agent().learn(100, log_dir=path)
 
 
 def test_a_run_folder_is_that_of_the_command_line_and_goes_on(trained, tmp_path):
     """The same steps in two parts, over a folder, and in one, in memory, come to the same."""
-    learned = agent(steps=160).learn(80, log_dir=tmp_path / "run")
+    learned = agent().learn(80, log_dir=tmp_path / "run")
     assert {"config.toml", "metrics.jsonl", "eval.csv", "policy.safetensors"} <= {
         place.name for place in Path(tmp_path / "run").iterdir()
     }
@@ -192,6 +268,7 @@ def test_a_run_folder_is_that_of_the_command_line_and_goes_on(trained, tmp_path)
     np.testing.assert_array_equal(actions(learned), actions(again))
     again.learn(80)
     assert again.steps == 160
+    np.testing.assert_array_equal(actions(again), actions(trained))
     with pytest.raises(SettingsError, match="cannot go on in"):
         again.learn(20, log_dir=tmp_path / "other")
 
@@ -231,7 +308,7 @@ def test_evaluate_is_the_same_for_a_seed(trained):
     assert first != higl.evaluate(trained, episodes=3, seed=1)
     assert first.episodes == 3
     assert "of 3 episodes" in str(first)
-    with pytest.raises(ValueError, match="was made for"):
+    with pytest.raises(ValueError, match="the agent is one for"):
         higl.evaluate(trained, ReachEnv(3))
     with pytest.raises(ValueError, match="expected 1 or more"):
         higl.evaluate(trained, episodes=0)

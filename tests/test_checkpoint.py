@@ -270,6 +270,9 @@ def test_checkpoint_of_other_settings_is_refused(env, config):
     lacking = {name: array for name, array in learner_arrays(learner).items() if not name.startswith("high.updates")}
     with pytest.raises(CheckpointError, match=r"another version of the learner \(see high.updates\)"):
         restore_learner(learner, lacking, counters)
+    lacking = {name: array for name, array in learner_arrays(learner).items() if not name.startswith("matrix.")}
+    with pytest.raises(CheckpointError, match=r"another version of the learner \(see matrix\)"):
+        restore_learner(learner, lacking, counters)
 
 
 def test_policy_file(env, config, tmp_path):

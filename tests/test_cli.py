@@ -20,7 +20,7 @@ from tiny import higl, start
 
 from higl.checkpoint import Checkpoints, differing
 from higl.cli import COMMANDS, main
-from higl.commands.evaluate import summarise
+from higl.commands.evaluate import summarise, text
 from higl.commands.train import _agrees, default_folder
 from higl.evaluation import Outcome
 from higl.presets import preset
@@ -73,7 +73,7 @@ def test_help_of_train_shows_the_presets_values(capsys):
     code, out, _ = tell(capsys, "train", "point-maze", "--algo", "hrac", "--help")
     flat = " ".join(out.replace("│", " ").split())
     assert code == 0
-    assert "--landmarks.coverage INT Landmarks by coverage, M_cov. (default: 20)" in flat
+    assert "--landmarks.coverage INT Landmarks by coverage, M_cov. (default: 60)" in flat
     assert "(default: point-maze)" in flat
     assert "(default: hrac)" in flat
     assert "--adjacency.degree INT" in flat
@@ -108,6 +108,17 @@ def test_help_of_commands(capsys, command):
         ("eval x --episodes 0", "--episodes must be 1 or more"),
         ("show ant-maz-u", "unknown task 'ant-maz-u'; did you mean 'ant-maze-u'"),
         ("tasks all", "unexpected argument 'all'"),
+        ("train ant-maze-u --low 3", "--low is a group of settings: name one of them, such as --low.hidden"),
+        ("train higl/AntMazeU", "unknown task 'higl/AntMazeU'; did you mean 'higl/AntMazeU-v0'?"),
+        ("train higl.envs:higl/AntMazeU-v0", "did you mean 'higl/AntMazeU-v0'?"),
+        ("train Pendulum-v1", "env = higl.wrap_goal(env, goal_fn="),
+        ("train no_such_module:Id-v0", "there is no module 'no_such_module', neither installed nor in"),
+        ("resume nothing", "nothing is not a run folder"),
+        ("eval nothing", "nothing is neither a run folder nor a policy file"),
+        ("eval no-such-task --pretrained", "no trained policy for 'no-such-task' comes with higl"),
+        ("render no-such-task --pretrained", "no trained policy for 'no-such-task' comes with higl"),
+        ("runs nothing", "there is no folder nothing"),
+        ("plot nothing", "nothing does not exist"),
     ],
 )
 def test_asked_wrongly(capsys, tmp_path, monkeypatch, words, expected):
@@ -120,24 +131,46 @@ def test_asked_wrongly(capsys, tmp_path, monkeypatch, words, expected):
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("text", "expected"),
     [
-        ("resume nothing", "nothing is not a run folder"),
-        ("eval nothing", "nothing is neither a run folder nor a policy file"),
-        ("runs nothing", "there is no folder nothing"),
+        ("import not_a_package_anywhere", "needs a package that is not installed: No module named 'not_a_package_any"),
+        ("x = ", "importing 'mine' raised SyntaxError"),
+        ("", "unknown task 'mine:Id-v0'"),
     ],
 )
-def test_nothing_there(capsys, tmp_path, monkeypatch, words, expected):
-    monkeypatch.chdir(tmp_path)
-    code, _, err = tell(capsys, *words.split())
-    assert code == 1
-    assert expected in err
-    assert err.count("\n") == 1
+def test_a_module_that_cannot_be_used(tmp_path, text, expected):
+    (tmp_path / "mine.py").write_text(text)
+    result = higl("train", "mine:Id-v0", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert expected in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert {place.name for place in tmp_path.iterdir()} <= {"mine.py", "__pycache__"}
+
+
+def test_a_file_where_a_run_should_go(capsys, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("mine")
+    code, _, err = tell(capsys, "train", "point-maze", "--out", str(file))
+    assert code == 2
+    assert "is a file, and a run needs a folder" in err
+    assert file.read_text() == "mine"
+
+
+def test_a_module_in_the_working_folder_is_found(tmp_path):
+    shutil.copy(Path(__file__).parent / "tiny.py", tmp_path / "own_module.py")
+    script = (
+        "import sys; from higl.envs.make import make_env; "
+        "assert '' not in sys.path; print(make_env('own_module:tests/Tiny-v0').observation_space['observation'].shape)"
+    )
+    # -P, as the installed command: the folder it is called in is not searched.
+    command = [sys.executable, "-P", "-c", script]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout == "(3,)\n"
 
 
 def test_default_folder():
     assert default_folder(preset("ant-maze-u", "hrac")) == Path("runs/ant-maze-u-sparse-hrac-0")
     assert default_folder(preset("some/Id-v0")) == Path("runs/some-Id-v0-sparse-higl-0")
+    assert default_folder(preset("module:some/Id-v0")) == Path("runs/module-some-Id-v0-sparse-higl-0")
 
 
 def test_summary_of_an_evaluation():
@@ -219,6 +252,12 @@ def test_eval_is_the_same_on_any_number_of_cores(whole):
     assert len(json.loads(first.stdout)["outcomes"]) == 5
 
 
+def test_eval_names_the_reward_of_our_tasks_only():
+    summary = summarise([Outcome(False, -100.0, 100, None, 30.0)]) | {"policy": "p", "reward": "sparse", "seed": 0}
+    assert "point-maze, sparse reward, test goals, seed 0" in text(summary | {"task": "point-maze"})
+    assert "Mine-v0, its own reward and goals, seed 0" in text(summary | {"task": "Mine-v0"})
+
+
 def test_eval_as_text(whole):
     done = higl("eval", whole / "policy.safetensors", "--episodes", 3, "--cores", 0)
     assert done.returncode == 0, done.stderr
@@ -269,6 +308,23 @@ def test_signals(whole, tmp_path, number, code):
 
     # The metrics so far are those of the run that was not interrupted.
     assert tiny.lines(run)[: len(tiny.lines(whole))] == tiny.lines(whole)[: line_count(run)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_to_all_processes_of_a_run(tmp_path, number, code):
+    """As a terminal sends Ctrl-C, and a cluster its SIGTERM: the environments' processes get it, too."""
+    run = tmp_path / "run"
+    settings = tiny.flags(task=tiny.SLOW, steps=20_000, num_envs=2, evaluation__every=10_000)
+    process = start("train", *settings, "--processes", "--out", run, start_new_session=True)
+    wait_for(lambda: line_count(run) >= 4, process)
+    time.sleep(0.5)  # while they are stepped: an episode takes two seconds
+    os.killpg(process.pid, number)
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == code, err
+    facts = read_facts(run)
+    assert facts["status"] == "stopped"
+    assert facts["saved_step"] == 20 * line_count(run)
 
 
 @pytest.mark.slow

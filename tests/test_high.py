@@ -133,10 +133,9 @@ STRETCH = (Layer(jnp.diag(jnp.array([2.0, 3.0])), jnp.zeros(2)),)
 
 def test_landmark_loss_by_hand():
     """Equations 8 and 9 with an embedding that stretches x by 2 and y by 3."""
-    config = LandmarksConfig(coefficient=20.0, margin=1.0)
     achieved = jnp.array([[1.0, 1.0], [0.0, 0.0], [5.0, 5.0]])
     pseudo = jnp.array([[2.0, 1.0], [0.0, 1.0], [5.0, 5.0]])
-    loss = high.landmark_loss(config, "relative", STRETCH, achieved, pseudo)
+    loss = high.landmark_loss(20.0, 1.0, "relative", STRETCH, achieved, pseudo)
     # Targets (5, 1), (0, 1.2), (5, 5): embeddings 6, 0.6 and 0 away from the pseudo-landmark's.
     value, info = loss(jnp.array([[4.0, 0.0], [0.0, 1.2], [0.0, 0.0]]))
     assert float(info["landmark_loss"]) == pytest.approx(5 / 3)
@@ -148,14 +147,14 @@ def test_landmark_loss_by_hand():
 
 def test_landmark_loss_takes_absolute_subgoals_as_points():
     achieved, pseudo = jnp.array([[7.0, 7.0]]), jnp.array([[1.0, 0.0]])
-    loss = high.landmark_loss(LandmarksConfig(coefficient=1.0, margin=0.5), "absolute", STRETCH, achieved, pseudo)
+    loss = high.landmark_loss(1.0, 0.5, "absolute", STRETCH, achieved, pseudo)
     value, _ = loss(jnp.array([[1.0, 2.0]]))
     assert float(value) == pytest.approx(6.0 - 0.5)
 
 
 def test_landmark_loss_pulls_the_subgoal_towards_the_pseudo_landmark_and_stops_at_the_margin():
     achieved, pseudo = jnp.zeros((2, 2)), jnp.array([[3.0, 0.0], [3.0, 0.0]])
-    loss = high.landmark_loss(LandmarksConfig(coefficient=1.0), "relative", STRETCH, achieved, pseudo)
+    loss = high.landmark_loss(1.0, 1.1, "relative", STRETCH, achieved, pseudo)
     gradient = jax.grad(lambda subgoal: loss(subgoal)[0])(jnp.array([[1.0, 0.0], [2.9, 0.0]]))
     np.testing.assert_allclose(gradient, [[-2.0 / 2, 0.0], [0.0, 0.0]])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -54,13 +54,27 @@ def test_no_farthest_points_at_all():
 
 # ---- weights ----------------------------------------------------------------------------------------------------
 
-TOTAL, BATCH, OBSERVATION, GOAL = 6, 4, 3, 2
+TOTAL, COVERAGE, BATCH, OBSERVATION, GOAL = 6, 4, 4, 3, 2
 
 
 def distance(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> jax.Array:
     """Return a distance that is not symmetric and depends on all that it is given."""
     straight = jnp.sqrt(jnp.sum(jnp.square(target - achieved), axis=-1))
     return straight + 0.1 * jnp.abs(observation[:, 2]) + 0.2 * jnp.maximum(target[:, 0] - achieved[:, 0], 0)
+
+
+class Weights(NamedTuple):
+    """All edge weights of a graph: [B, M], [M, M] and [M, B] (from, to), and [B]; and `foremost` [B]."""
+
+    state_landmark: jax.Array
+    landmark_landmark: jax.Array
+    landmark_goal: jax.Array
+    state_goal: jax.Array
+    foremost: jax.Array
+
+    @property
+    def ends(self) -> lm.Ends:
+        return lm.Ends(self.state_landmark, self.landmark_goal, self.state_goal, self.foremost)
 
 
 class Scene:
@@ -81,12 +95,12 @@ class Scene:
             jnp.asarray(self.landmark_observation),
             jnp.asarray(self.landmark_observation[:, :GOAL]),
             jnp.asarray(self.present),
-            jnp.zeros(len(self.present), bool),
+            jnp.arange(TOTAL) >= COVERAGE,
         )
 
-    def weigh(self, neighbours: int) -> lm.Weights:
+    def weigh(self, neighbours: int, cutoff: float = 10.0) -> Weights:
         state = jnp.asarray(self.observation)
-        return _weigh(self.landmarks, state, state[:, :GOAL], jnp.asarray(self.desired), neighbours)
+        return _weigh(self.landmarks, state, state[:, :GOAL], jnp.asarray(self.desired), cutoff, neighbours)
 
     def one(self, source: np.ndarray, target: np.ndarray) -> float:
         """Return the distance of one pair, from an observation to a point."""
@@ -94,7 +108,14 @@ class Scene:
         return float(distance(*arrays)[0])
 
 
-_weigh = jax.jit(lambda *arguments: lm.weigh(distance, *arguments), static_argnums=4)
+@partial(jax.jit, static_argnums=(4, 5))
+def _weigh(landmarks, observation, achieved, desired, cutoff, neighbours) -> Weights:
+    between = lm.weigh_between(distance, landmarks)
+    graph = lm.build_graph(distance, landmarks, cutoff)
+    ends = lm.weigh_ends(distance, graph, observation, achieved, desired, cutoff, neighbours)
+    return Weights(ends.state_landmark, between, ends.landmark_goal, ends.state_goal, ends.foremost)
+
+
 SOME = np.array([True, True, False, True, False, True])
 masks = st.lists(st.booleans(), min_size=TOTAL, max_size=TOTAL).map(np.array)
 
@@ -134,30 +155,67 @@ def test_as_many_neighbours_as_landmarks_give_the_full_graph(seed, present):
 
 @settings(max_examples=30)
 @given(seed=st.integers(0, 10_000), present=masks)
-def test_with_few_neighbours_the_nearest_are_weighed_as_in_the_full_graph(seed, present):
-    """Towards every landmark and goal the nearest present landmarks; from every state the nearest ones."""
-    near = 2
+def test_with_few_neighbours_what_is_weighed_is_as_in_the_full_graph(seed, present):
+    """Towards a goal the nearest two by coverage and the nearest by novelty; from a state as many as may be."""
+    near = 3
     scene = Scene(seed, present)
     ours, full = scene.weigh(near), scene.weigh(0)
     places = scene.landmark_observation[:, :GOAL].astype(np.float64)
 
-    def nearest(point: np.ndarray, but: int = -1) -> set[int]:
-        there = [i for i in range(TOTAL) if present[i] and i != but]
-        return set(sorted(there, key=lambda i: ((places[i] - point) ** 2).sum())[:near])
-
-    def check(row: jax.Array, whole: jax.Array, expected: set[int]) -> None:
-        row, whole = np.asarray(row), np.asarray(whole)
-        assert set(np.flatnonzero(row < lm.UNWEIGHED)) == expected
-        for place in expected:
-            assert row[place] == pytest.approx(whole[place], rel=1e-5)
+    def nearest(point: np.ndarray, kinds: tuple[bool, bool], count: int) -> set[int]:
+        """Return the nearest landmarks of one kind, then those of the other."""
+        away = ((places - point) ** 2).sum(1)
+        order = [
+            sorted((i for i in range(TOTAL) if present[i] and (i >= COVERAGE) == kind), key=away.__getitem__)
+            for kind in kinds
+        ]
+        return set((order[0] + order[1])[:count])
 
     for b in range(BATCH):
-        check(ours.state_landmark[b], full.state_landmark[b], nearest(scene.observation[b, :GOAL]))
-        check(ours.landmark_goal[:, b], full.landmark_goal[:, b], nearest(scene.desired[b]))
-    for j in range(TOTAL):
-        into = nearest(places[j], but=j) if present[j] else set()
-        check(ours.landmark_landmark[:, j], full.landmark_landmark[:, j], into)
+        for row, whole in (
+            (ours.state_landmark[b], full.state_landmark[b]),
+            (ours.landmark_goal[:, b], full.landmark_goal[:, b]),
+        ):
+            weighed = np.flatnonzero(np.asarray(row) < lm.UNWEIGHED)
+            np.testing.assert_allclose(np.asarray(row)[weighed], np.asarray(whole)[weighed], rtol=1e-5)
+        towards = set(np.flatnonzero(np.asarray(ours.landmark_goal[:, b]) < lm.UNWEIGHED))
+        by_coverage = nearest(scene.desired[b], (False, True), 2)
+        assert towards == by_coverage | nearest(scene.desired[b], (True, False), 1)
+        assert (np.asarray(ours.state_landmark[b]) < lm.UNWEIGHED).sum() == min(near, present.sum())
+    np.testing.assert_array_equal(ours.landmark_landmark, full.landmark_landmark)
     np.testing.assert_allclose(ours.state_goal, full.state_goal, rtol=1e-6)
+
+
+def test_few_edges_find_nearly_the_shortest_paths():
+    """Forty landmarks in a square; weights depend on the direction by a fifth, of which the estimate knows nothing."""
+    rng = np.random.default_rng(0)
+    observation = jnp.asarray(rng.uniform(0, 10, (40, OBSERVATION)), jnp.float32)
+    there, novel = jnp.ones(40, bool), jnp.arange(40) >= 30
+    graph = lm.build_graph(distance, lm.Landmarks(observation, observation[:, :GOAL], there, novel), CUTOFF / 3)
+    states = jnp.asarray(rng.uniform(0, 10, (200, OBSERVATION)), jnp.float32)
+    goals = jnp.asarray(rng.uniform(0, 10, (200, GOAL)), jnp.float32)
+
+    def weigh(neighbours: int) -> lm.Ends:
+        return lm.weigh_ends(distance, graph, states, states[:, :GOAL], goals, CUTOFF / 3, neighbours)
+
+    # The length of the shortest path by each first node, with all edges.
+    full = lm.cut_ends(weigh(0), CUTOFF / 3)
+    on = jnp.min(graph.lengths[:, :, None] + full.landmark_goal[None], axis=1)
+    by_first = np.column_stack([full.state_landmark + on.T, full.state_goal])
+    shortest = by_first.min(1)
+    for neighbours, longer in ((4, 1.2), (8, 1.1)):
+        chosen = lm.select(graph, weigh(neighbours), goals, CUTOFF / 3, 0.0).index
+        near_enough = by_first[np.arange(200), chosen] <= longer * shortest
+        assert near_enough.mean() > 0.95, neighbours
+
+
+def test_a_cluster_of_novelty_landmarks_is_not_cut_off():
+    """Novelty landmarks close together beside the goal, coverage landmarks on the way there."""
+    marks = [1, 2, 3, 4, 4.9, 4.92, 4.94, 4.96, 4.98, 5]
+    scene = line_scene(marks, [0], [5], [mark > 4 for mark in marks])
+    selection = plan(scene, cutoff=2.0, neighbours=3)
+    assert bool(selection.path_exists[0])
+    assert selection.index.tolist() == [0]
 
 
 # ---- shortest paths and selection --------------------------------------------------------------------------------
@@ -173,16 +231,21 @@ def test_shortest_distances_against_scipy(weights):
 
 
 _shortest = jax.jit(lm.shortest_distances)
-_select = jax.jit(lm.select, static_argnums=(3, 4))
 
 
-def oracle(weights: lm.Weights, present: np.ndarray, b: int) -> tuple[float, np.ndarray, bool]:
+@partial(jax.jit, static_argnums=(3, 4))
+def _select(landmarks, weights, desired, cutoff, within) -> lm.Selection:
+    graph = lm.graph_of(landmarks, weights.landmark_landmark, cutoff)
+    return lm.select(graph, weights.ends, desired, cutoff, within)
+
+
+def oracle(weights: Weights, present: np.ndarray, b: int) -> tuple[float, np.ndarray, bool]:
     """Return, for one state, the shortest length to its goal, that of each first node, and if a path exists.
 
     An explicit graph of the state (node 0), the present landmarks and the goal (last node). Edges over the cut-off
     are missing, but for the shortest into each landmark (from landmarks) and into the goal, and the state's shortest
-    to a landmark. Where that leaves no path, edges over the cut-off are used, as few as possible. First nodes are
-    the landmarks, then the goal itself.
+    to a landmark. Where that leaves no path, edges over the cut-off are used, with the least sum of squares. First
+    nodes are the landmarks, then the goal itself.
     """
     there = np.flatnonzero(present)
     goal = len(there) + 1
@@ -199,7 +262,7 @@ def oracle(weights: lm.Weights, present: np.ndarray, b: int) -> tuple[float, np.
         for node in range(1, goal):
             kept[1:goal, node] |= full[1:goal, node] == full[1:goal, node].min()
         kept[1:goal, goal] |= full[1:goal, goal] == full[1:goal, goal].min()
-        kept[0, goal] |= full[0, goal] <= full[1:goal, goal].min()
+        kept[0, goal] |= bool(weights.foremost[b])
     else:
         kept[0, goal] = True
 
@@ -212,13 +275,13 @@ def oracle(weights: lm.Weights, present: np.ndarray, b: int) -> tuple[float, np.
     by_first = lengths(np.where(kept, full, np.inf))
     exists = bool(np.isfinite(by_first).any())
     if not exists:
-        by_first = lengths(full + np.where(kept, 0, 1e6))
+        by_first = lengths(np.where(kept, full, np.minimum(full + 1e3 * CUTOFF * (full / CUTOFF) ** 2, lm.UNWEIGHED)))
     everything = np.full(TOTAL + 1, np.inf)
     everything[there], everything[TOTAL] = by_first[:-1], by_first[-1]
     return float(everything.min()), everything, exists
 
 
-def random_weights(seed: int, present: np.ndarray, scale: float) -> lm.Weights:
+def random_weights(seed: int, present: np.ndarray, scale: float) -> Weights:
     """Return random weights, from well connected (small scale) to hardly any edge within the cut-off."""
     rng = np.random.default_rng(seed)
 
@@ -228,7 +291,8 @@ def random_weights(seed: int, present: np.ndarray, scale: float) -> lm.Weights:
     out, between, into = draw(BATCH, TOTAL), draw(TOTAL, TOTAL), draw(TOTAL, BATCH)
     out[:, ~present] = into[~present] = between[~present] = between[:, ~present] = lm.UNWEIGHED
     np.fill_diagonal(between, lm.UNWEIGHED)
-    return lm.Weights(*(jnp.asarray(x) for x in (out, between, into, draw(BATCH) + 0.3 * scale)))
+    direct, foremost = draw(BATCH) + 0.3 * scale, (rng.random(BATCH) < 0.3) | ~present.any()
+    return Weights(*(jnp.asarray(x) for x in (out, between, into, direct, foremost)))
 
 
 @settings(max_examples=150)
@@ -268,7 +332,7 @@ def test_the_whole_plan_against_scipy(neighbours, cutoff, monkeypatch):
     monkeypatch.setattr(f"{__name__}.CUTOFF", cutoff)
     for seed in range(5):
         scene = Scene(seed, SOME)
-        weights = scene.weigh(neighbours)
+        weights = scene.weigh(neighbours, cutoff)
         selection = _select(scene.landmarks, weights, jnp.asarray(scene.desired), cutoff, 0.0)
         for b in range(BATCH):
             shortest, by_first, exists = oracle(weights, SOME, b)
@@ -294,14 +358,15 @@ def squared(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> j
     return jnp.sum(jnp.square(target - achieved), axis=-1)
 
 
-def plan(scene, *, cutoff=1e3, within=0.0, neighbours=0, unreached: lm.Unreached = "nearest") -> lm.Selection:
-    return _plan(*scene, cutoff, within, neighbours, unreached)
+def plan(scene, *, cutoff=1e3, within=0.0, neighbours=0) -> lm.Selection:
+    return _plan(*scene, cutoff, within, neighbours)
 
 
-@partial(jax.jit, static_argnums=(6, 7))
-def _plan(landmarks, observation, achieved, desired, cutoff, within, neighbours, unreached) -> lm.Selection:
-    weights = lm.weigh(squared, landmarks, observation, achieved, desired, neighbours)
-    return lm.select(landmarks, weights, desired, cutoff, within, unreached)
+@partial(jax.jit, static_argnums=6)
+def _plan(landmarks, observation, achieved, desired, cutoff, within, neighbours) -> lm.Selection:
+    graph = lm.build_graph(squared, landmarks, cutoff)
+    ends = lm.weigh_ends(squared, graph, observation, achieved, desired, cutoff, neighbours)
+    return lm.select(graph, ends, desired, cutoff, within)
 
 
 def test_the_first_landmark_towards_ones_own_goal():
@@ -336,6 +401,22 @@ def test_when_everything_is_beyond_the_cutoff_the_least_bad_landmark():
     assert bool(selection.path_exists[0])
 
 
+def test_small_gaps_along_a_corridor_rather_than_one_leap_over_its_wall():
+    """Pairs of landmarks, each pair a little too far from the next, lead round to a goal that lies straight across."""
+    places = [(2, 0), (2.1, 0), (4.3, 0), (4.4, 0), (4.4, 2.2), (4.4, 2.3), (4.4, 4.5), (4.4, 4.6), (2.3, 6), (2.2, 6)]
+    landmarks, observation, achieved, desired = line_scene([x for x, _ in places], [0], [0])
+    landmarks = landmarks._replace(achieved=landmarks.achieved.at[:, 1].set(jnp.asarray([y for _, y in places])))
+    selection = plan((landmarks, observation, achieved, desired.at[:, 1].set(6.0)), cutoff=4.0)
+    assert not bool(selection.path_exists[0])
+    assert selection.index.tolist() == [0]
+
+
+def test_a_state_in_front_of_all_landmarks_goes_on_to_the_goal_itself():
+    scene = line_scene([1, 2, 3], [4, 2.5], [20, 20])
+    selection = plan(scene, cutoff=5.0)
+    assert selection.index.tolist() == [3, 2]
+
+
 def test_a_gap_between_landmarks_is_seen_and_crossed():
     """Two groups farther apart than the cut-off: there is no path, and still a landmark on the way is chosen."""
     # Each landmark's shortest incoming edge comes from its own group.
@@ -350,48 +431,3 @@ def test_absent_landmarks_are_never_selected():
     present = jnp.array([False, False, True, False])
     for neighbours in (0, 1, 3):
         assert plan((landmarks._replace(present=present), *rest), neighbours=neighbours).index.tolist() == [2]
-
-
-def test_path_to_unreached_goal_leads_over_novel_landmark() -> None:
-    """A wall lies between x = 0 and the goal at x = 6; the way round it is known as far as (4, 4), a novel state."""
-    at = jnp.asarray([[2.0, 0.0], [0.0, 2.0], [2.0, 4.0], [4.0, 4.0]])
-    novel = jnp.asarray([False, False, False, True])
-    landmarks = lm.Landmarks(at, at, jnp.ones(4, bool), novel)
-    states, goals = jnp.asarray([[0.0, 0.0], [4.0, 3.9]]), jnp.asarray([[6.0, 0.0], [6.0, 0.0]])
-
-    def distance(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> jax.Array:
-        return jnp.linalg.norm(achieved - target, axis=-1)
-
-    weights = lm.weigh(distance, landmarks, states, states, goals, 0)
-    straight = lm.select(landmarks, weights, goals, cutoff=3.0, goal_within=0.5)
-    round_the_wall = lm.select(landmarks, weights, goals, cutoff=3.0, goal_within=0.5, unreached="novel")
-    assert straight.index[0] == 0  # the landmark nearest to the goal, though the wall is behind it
-    assert round_the_wall.index[0] == 1
-    assert round_the_wall.index[1] == 4  # at the frontier: on to the goal itself
-    near = jnp.asarray([[0.0, 4.0], [0.0, 4.0]])
-    weights = lm.weigh(distance, landmarks, states, states, near, 0)
-    same = [lm.select(landmarks, weights, near, 3.0, 0.5, kind).index for kind in ("nearest", "novel")]
-    np.testing.assert_array_equal(*same)  # a goal that landmarks are near to is none the different
-
-
-def test_a_goal_that_nothing_is_near_to_may_be_left_to_the_frontier():
-    """Landmarks to both sides; the goal looks nearest from the coverage landmark at 6, the novel ones are at -2, -4."""
-    novel = [False, False, False, True, True]
-    scene = line_scene([2, 4, 6, -2, -4], [0, 0, -3.5], [20, 5, 20], novel)
-    # Nothing is within 50 of the goal at 20: towards the landmark at 6, by 2 ...
-    assert plan(scene, cutoff=50.0).index.tolist() == [0, 0, 3]
-    # ... or to the novel one nearest to it, -2. The goal at 5 is reached: nothing changes for it.
-    assert plan(scene, cutoff=50.0, unreached="novel").index.tolist() == [3, 0, 3]
-    # A state that has come to the frontier (here within 3) goes on to the goal itself.
-    assert plan(scene, cutoff=50.0, within=3.0, unreached="novel").index.tolist() == [3, 0, 5]
-    # Once something is near enough to the goal, all is as before.
-    assert plan(scene, cutoff=200.0, unreached="novel").index.tolist() == [0, 0, 3]
-
-
-def test_without_novel_landmarks_there_is_no_frontier():
-    landmarks, *rest = line_scene([2, 4, -2], [0], [20], [False, False, True])
-    absent = landmarks._replace(present=jnp.array([True, True, False]))
-    for marks in (absent, landmarks._replace(novel=jnp.zeros(3, bool))):
-        scene = (marks, *rest)
-        ours, plain = plan(scene, cutoff=50.0, unreached="novel"), plan(scene, cutoff=50.0)
-        assert ours.index.tolist() == plain.index.tolist() == [0]

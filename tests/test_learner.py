@@ -177,12 +177,16 @@ def walked() -> list[Episode]:
 
 
 def test_higl_without_planning_is_hrac_and_with_planning_is_not(walked):
-    hrac = high_update(changed(CONFIG, algo="hrac", landmarks={"margin": 0.0}), walked, planning=True)
-    higl = changed(CONFIG, landmarks={"margin": 0.0})
+    hrac = high_update(changed(CONFIG, algo="hrac", adjacency={"margin": 0.0}), walked, planning=True)
+    higl = changed(CONFIG, adjacency={"margin": 0.0}, landmarks={"margin": 0.0})
     before = high_update(higl, walked, planning=False)
     for ours, theirs in zip(jax.tree.leaves(before), jax.tree.leaves(hrac), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
-    assert not equal(high_update(higl, walked, planning=True).networks.actor, hrac.networks.actor)
+    planned = high_update(higl, walked, planning=True).networks.actor
+    assert not equal(planned, hrac.networks.actor)
+    # The margin of planning is its own: with a large one the loss asks for nothing.
+    other = changed(higl, landmarks={"margin": 1e3})
+    assert not equal(planned, high_update(other, walked, planning=True).networks.actor)
 
 
 def test_hiro_is_hrac_without_the_adjacency_loss(walked):
@@ -190,7 +194,7 @@ def test_hiro_is_hrac_without_the_adjacency_loss(walked):
     without = high_update(changed(CONFIG, algo="hrac", landmarks={"coefficient": 0.0}), walked, planning=True)
     for ours, theirs in zip(jax.tree.leaves(hiro), jax.tree.leaves(without), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
-    hrac = high_update(changed(CONFIG, algo="hrac", landmarks={"margin": 0.0}), walked, planning=True)
+    hrac = high_update(changed(CONFIG, algo="hrac", adjacency={"margin": 0.0}), walked, planning=True)
     assert not equal(hiro.networks.actor, hrac.networks.actor)
 
 

@@ -19,23 +19,10 @@ STEPS = 50
 
 def config(**changes) -> Config:
     """Return settings under which the point is learned within seconds."""
+    both = {"hidden": (64, 64), "batch_size": 64, "actor_learning_rate": 1e-3}
     settings = tiny_config(
-        low={
-            "hidden": (64, 64),
-            "batch_size": 64,
-            "buffer_size": 8_000,
-            "actor_learning_rate": 1e-3,
-            "exploration": 0.3,
-        },
-        high={
-            "hidden": (64, 64),
-            "batch_size": 64,
-            "buffer_size": 1_600,
-            "actor_learning_rate": 1e-3,
-            "exploration": 1.0,
-            "subgoal_range": (3.0,),
-            "period": 5,
-        },
+        low={**both, "buffer_size": 8_000, "exploration": 0.3},
+        high={**both, "buffer_size": 1_600, "exploration": 1.0, "subgoal_range": (3.0,), "period": 5},
         adjacency={
             "hidden": (64, 64),
             "embedding": 16,

@@ -62,24 +62,43 @@ def test_hidden_entries_do_not_reach_the_low_level():
     np.testing.assert_array_equal(low.visible_entries(LowConfig(hidden_entries=()), 3), [1, 1, 1])
 
 
-def test_transitions_as_td3_takes_them():
+@pytest.mark.parametrize(
+    ("scheme", "next_subgoals", "rewards"),
+    [("relative", [[4, 5], [6, 8]], [-np.hypot(4, 5), -10]), ("absolute", [[7, 8], [9, 10]], [-np.hypot(3, 3), 0])],
+)
+def test_transitions_as_td3_takes_them(scheme, next_subgoals, rewards):
     rows = low.LowRow(
         observation=np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]),
-        achieved=np.array([[1.0, 2.0], [4.0, 5.0]]),
+        achieved=np.array([[1.0, 2.0], [6.0, 8.0]]),
         subgoal=np.array([[7.0, 8.0], [9.0, 10.0]]),
         action=np.array([[0.5], [-0.5]]),
-        reward=np.array([-1.0, -2.0]),
         next_observation=np.array([[4.0, 5.0, 6.0], [11.0, 12.0, 13.0]]),
-        next_subgoal=np.array([[14.0, 15.0], [16.0, 17.0]]),
+        next_achieved=np.array([[4.0, 5.0], [9.0, 10.0]]),
         end=np.array([0.0, 1.0]),
     )
     config = LowConfig(hidden_entries=(0, 1), reward_scale=3.0, discount=0.9)
-    batch = low.low_batch(config, low.visible_entries(config, 3), jax.tree.map(jnp.asarray, rows))
+    batch = low.low_batch(config, scheme, low.visible_entries(config, 3), jax.tree.map(jnp.asarray, rows))
     np.testing.assert_array_equal(batch.input, [[0, 0, 3, 7, 8], [0, 0, 6, 9, 10]])
-    np.testing.assert_array_equal(batch.next_input, [[0, 0, 6, 14, 15], [0, 0, 13, 16, 17]])
+    expected = np.hstack([[[0, 0, 6], [0, 0, 13]], next_subgoals])
+    np.testing.assert_allclose(batch.next_input, expected, atol=1e-6)
     np.testing.assert_array_equal(batch.action, rows.action)
-    np.testing.assert_array_equal(batch.reward, [-3, -6])
+    np.testing.assert_allclose(batch.reward, 3 * np.asarray(rewards), rtol=1e-6)
     np.testing.assert_allclose(batch.discount, [0.9, 0.0])
+
+
+@pytest.mark.parametrize(("share", "exchanged"), [(0.0, 0), (0.5, 3), (0.34, 3), (1.0, 6)])
+def test_exchanged_subgoals_come_from_other_transitions(share, exchanged):
+    rng = np.random.default_rng(0)
+    shapes = {"observation": (6, 3), "achieved": (6, 2), "subgoal": (6, 2), "action": (6, 1), "end": (6,)}
+    shapes |= {"next_observation": (6, 3), "next_achieved": (6, 2)}
+    rows = low.LowRow(**{name: jnp.asarray(rng.normal(size=shape)) for name, shape in shapes.items()})
+    changed = low.exchange_subgoals(share, rows)
+    others = [1, 2, 3, 4, 5, 0]
+    for row in range(6):
+        source = others[row] if row < exchanged else row
+        np.testing.assert_array_equal(changed.subgoal[row], rows.subgoal[source])
+    for name in shapes.keys() - {"subgoal"}:
+        np.testing.assert_array_equal(getattr(changed, name), getattr(rows, name))
 
 
 @pytest.mark.parametrize("scheme", ["relative", "absolute"])

@@ -65,9 +65,13 @@ class OldReset(ReachEnv):
         return super().reset(seed=seed)[0]
 
 
+class ResetWithoutSeed(ReachEnv):
+    def reset(self):
+        return super().reset()
+
+
 REFUSED = {
     "vector observation": (lambda: gymnasium.make("Pendulum-v1"), r"(?s)not goal-conditioned.*higl\.wrap_goal\(env"),
-    "discrete observation": (lambda: gymnasium.make("FrozenLake-v1"), "not goal-conditioned"),
     "no desired goal": (lambda: with_spaces(desired_goal=None), "has no 'desired_goal'"),
     "no observation": (lambda: with_spaces(observation=None), "has no 'observation'"),
     "image": (lambda: with_spaces(observation=box(8, 8, 3)), "observation must be a vector"),
@@ -91,6 +95,16 @@ REFUSED = {
     "info": (lambda: Returning(info=[1]), "info must be a dict"),
     "four values": (lambda: Returning(tuple_size=4), "step must return"),
     "old reset": (OldReset, "reset must return"),
+    "reset without a seed": (ResetWithoutSeed, r"reset\(seed=0\) raised TypeError.*'seed'"),
+    "four values, wrapped": (
+        lambda: gymnasium.wrappers.TimeLimit(Returning(tuple_size=4), 20),
+        r"step raised ValueError.*step \(observation, reward, terminated, truncated, info\)",
+    ),
+    "nothing of it": (lambda: gymnasium.make("CartPole-v1"), "continuous.*discrete"),
+    "wrapped with another goal": (
+        lambda: pendulum(desired=lambda rng: rng.uniform(-1, 1, 2)),
+        r"wrap_goal: desired has shape \(2,\), and what goal_fn gives \(1,\)",
+    ),
 }
 
 
@@ -110,9 +124,15 @@ def test_unknown_ids_name_the_nearest():
         make_env("higl/PointMase-v0")
 
 
+def test_what_a_constructor_raises_is_told():
+    with pytest.raises(TaskError, match=r"task 'Pendulum-v1': making it raised TypeError: .*'nonsense'"):
+        make_env("Pendulum-v1", nonsense=1)
+
+
 def test_what_is_no_environment_is_refused():
-    with pytest.raises(TypeError, match="expected a Gymnasium environment"):
-        higl.HIGL(lambda: 3)
+    for wrong in (lambda: 3, 3, gymnasium.make_vec("Pendulum-v1", num_envs=2)):
+        with pytest.raises(TypeError, match="expected a Gymnasium environment"):
+            higl.HIGL(wrong)
 
 
 def test_episodes_that_do_not_end_are_refused(monkeypatch):
@@ -140,6 +160,18 @@ class Failing(ReachEnv):
 def test_an_environment_that_fails_is_refused(how, message):
     with pytest.raises(TaskError, match=message):
         higl.HIGL(Failing(how), verbose=False)
+
+
+class Silent(ReachEnv):
+    def step(self, action):
+        return *super().step(action)[:4], {}
+
+
+def test_an_environment_that_tells_no_success_is_noted(capsys):
+    higl.HIGL(ReachEnv())
+    assert "is_success" not in capsys.readouterr().out
+    higl.HIGL(Silent())
+    assert 'No info["is_success"] in a random episode' in capsys.readouterr().out
 
 
 # ---- derived settings ----------------------------------------------------------------------------------------------
@@ -171,7 +203,7 @@ def test_derived_settings_of_a_box():
 
 
 def test_derived_settings_of_the_papers_maze_are_nearly_the_papers():
-    ours, paper = derived(make_env("point-maze")), preset("point-maze")
+    ours, paper = derived(make_env("point-maze")), preset("point-maze", family="paper")
     assert ours.low.hidden_entries == paper.low.hidden_entries
     assert ours.time_limit == paper.time_limit
     assert ours.high.period == paper.high.period
@@ -264,9 +296,10 @@ def pendulum(**options: Any) -> gymnasium.Env:
 def test_wrap_goal_makes_a_goal_environment():
     env = pendulum()
     check_env(env, "pendulum")
-    observation, _ = env.reset(seed=3)
-    assert observation["achieved_goal"].shape == observation["desired_goal"].shape == (1,)
+    first, _ = env.reset(seed=3)
+    assert first["achieved_goal"].shape == first["desired_goal"].shape == (1,)
     observation, reward, *_, info = env.step(np.zeros(1, np.float32))
+    assert not np.shares_memory(observation["desired_goal"], first["desired_goal"])
     near = abs(observation["achieved_goal"][0]) < 0.2
     assert (info["is_success"], reward) == (near, 0.0 if near else -1.0)
 
@@ -283,6 +316,11 @@ def test_wrap_goal_takes_a_reward_and_draws_goals_from_the_seed():
 def test_wrap_goal_refuses_what_it_cannot_wrap():
     with pytest.raises(ValueError, match="reward_fn or radius"):
         pendulum(radius=None)
+    with pytest.raises(ValueError, match=r"desired has shape \(3,\), and what goal_fn gives \(1,\)"):
+        pendulum(desired=[0.0, 0.0, 0.0])
+    for radius in (0.0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match=r"radius = .*more than 0"):
+            pendulum(radius=radius)
     with pytest.raises(ValueError, match="FlattenObservation"):
         wrap_goal(ReachEnv(), lambda o: o[:2], desired=[0.0, 0.0], radius=1.0)
 

@@ -159,8 +159,8 @@ def test_where_the_paper_is_silent(task):
     assert config.landmarks.goal_within == (5.0 if arm else 10.0)
     assert config.landmarks.pool == 1_000
     assert config.landmarks.neighbours == 0
-    assert config.landmarks.unreached == "nearest"
     assert config.high.random_steps == 0
+    assert config.low.exchange == 0
     assert config.adjacency.cell == (0.1 if arm else 1.0)
     assert config.time_limit == "terminal"
     assert not config.high.relabel
@@ -182,8 +182,9 @@ def test_the_baselines_have_k_equal_to_m_and_all_else_as_higl(task, family):
 
 
 @every_task
-def test_best_explores_at_a_tenth_of_the_action_range(task):
-    assert preset(task).low.exploration == pytest.approx(0.1 * ACTION_RANGE[task])
+def test_best_explores_at_a_tenth_of_the_action_range_and_the_point_at_half(task):
+    share = 0.5 if task == "point-maze" else 0.1
+    assert preset(task).low.exploration == pytest.approx(share * ACTION_RANGE[task])
 
 
 @every_task

@@ -93,13 +93,21 @@ def test_what_is_wrong_with_a_flag(words, told):
     assert message("ant-maze-u", *words) == told
 
 
+def test_every_number_has_a_range():
+    for name, kind in KNOWN.items():
+        value = {int: -1, float: -1.0, tuple[int, ...]: (-1,), tuple[float, ...]: (-1.0,)}.get(kind)
+        if value is not None:
+            with pytest.raises(SettingsError, match=rf"{name} = -1.*: expected a number"):
+                apply(Config(), {name: value})
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ('[landmarks]\ncoverage = "x"', 'landmarks.coverage = "x": expected a whole number'),
         ("[landmark]\ncoverage = 4", "unknown setting landmark.coverage; did you mean landmarks.coverage?"),
         ("seed = 1.5", "seed = 1.5: expected a whole number"),
-        ("low = 3", "unknown setting low"),
+        ("low = 3", "low is a group of settings: name one of them, such as low.hidden"),
         ('[low]\nhidden = [8, "x"]', 'low.hidden = [8,"x"]: expected any number of: a whole number'),
         ("steps = ", "is not a TOML file"),
         ("[low]\ndiscount = 2", "low.discount = 2"),

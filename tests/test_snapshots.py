@@ -66,7 +66,7 @@ def test_the_path_runs_from_the_state_over_the_selected_landmark_to_the_goal():
     assert len(set(path.tolist())) == len(path)
     offset = snapshot["pseudo_landmark"] - snapshot["state"]
     assert np.linalg.norm(offset) == pytest.approx(2.0, abs=1e-4)
-    assert (snapshot["edge_weights"] < lm.CUT_PENALTY).all()
+    assert (snapshot["edge_weights"] < lm.cut_penalty(0.05)).all()
     assert (snapshot["edges"][:, 0] != snapshot["edges"][:, 1]).all()
 
 

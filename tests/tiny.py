@@ -1,6 +1,6 @@
 """A tiny goal task and tiny settings, so that whole runs take seconds; used in this process and in others.
 
-`tiny:tests/Tiny-v0` is a point on a square: its action is its step. The other ids break at a given step.
+`tiny:tests/Tiny-v0` is a point on a square: its action is its step. Other ids break at a given step, or are slow.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from gymnasium import spaces
 TASK = "tiny:tests/Tiny-v0"
 RAISES = "tiny:tests/Raises-v0"
 NAN = "tiny:tests/NaN-v0"
+SLOW = "tiny:tests/Slow-v0"
 BREAKS_AT = 130
 LENGTH = 20
 
@@ -47,7 +49,9 @@ class TinyEnv(gymnasium.Env):
         self._steps += 1
         self._steps_ever += self._in_use
         near = bool(np.linalg.norm(self._place - self._goal) < 0.5)
-        if self._breaks and self._steps_ever >= BREAKS_AT:
+        if self._breaks == "slow":
+            time.sleep(0.1 * self._in_use)
+        elif self._breaks and self._steps_ever >= BREAKS_AT:
             if self._breaks == "raise":
                 raise ArithmeticError("the motor came off")
             self._place = self._place * np.nan
@@ -58,7 +62,7 @@ class TinyEnv(gymnasium.Env):
         return {"observation": observation, "achieved_goal": self._place.copy(), "desired_goal": self._goal.copy()}
 
 
-for _name, _breaks in (("Tiny", ""), ("Raises", "raise"), ("NaN", "nan")):
+for _name, _breaks in (("Tiny", ""), ("Raises", "raise"), ("NaN", "nan"), ("Slow", "slow")):
     if f"tests/{_name}-v0" not in gymnasium.registry:
         gymnasium.register(
             f"tests/{_name}-v0", TinyEnv, kwargs={"breaks": _breaks}, disable_env_checker=True, order_enforce=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from gymnasium.vector import VectorEnv
 from higl.agent_file import load_agent, save_agent
 from higl.checkpoint import Checkpoints, restore_learner
 from higl.config import Algorithm, Config, Preset, Reward
-from higl.derive import derive, derive_schedule, describe
+from higl.derive import NO_SUCCESS_TOLD, derive, derive_schedule, describe, tells_success
 from higl.envs.adapt import make_vector, with_achieved
 from higl.envs.check import TaskError, check_env
 from higl.envs.make import adapted, make_env
@@ -87,22 +88,28 @@ class Agent:
         self._given = flat(settings)
         self._source = _Source(env, test_env, reward)
         config = replace(preset_of(self._source.task, self.algo, preset), reward=reward, seed=seed)
-        config = apply(config, self._given)
+        config = apply(config, {"preset": preset} | self._given)
         self.derived = []
         self._known = has_preset(config.task)
         if not self._known:
             config, self.derived = derive(config, self._given, self._source.looked_at())
+            success_told = tells_success(self._source.looked_at())  # also if silent: an environment may remember steps
             if verbose:
                 print(f"Derived from the environment (each can be set):\n{describe(self.derived)}")
+            if verbose and not success_told:
+                print(NO_SUCCESS_TOLD)
         self._begin(config)
 
-    def _begin(self, config: Config) -> None:
-        """Take settings on; nothing is learned yet."""
+    def _begin(self, config: Config, trained_for: Spaces | None = None) -> None:
+        """Take settings on; nothing is learned yet. A policy that was `trained_for` other spaces is refused."""
         self.config = config
         self.spaces = Spaces.of(adapted(self._source.looked_at(), config))
+        if trained_for is not None:
+            _check_same(self.spaces, trained_for)
         check_spaces(config, self.spaces)
         self.learner: Learner | None = None
         self._policy: Policy | None = None
+        self._policy_episode = 0
         self._folder: Path | None = None
 
     # --- Learning ---
@@ -137,14 +144,10 @@ class Agent:
         """
         if steps < 1:
             raise SettingsError(f"learn: steps = {steps}: expected a number more than 0")
-        if self.learner is None and self._policy is not None:
-            raise SettingsError(
-                "learn: this agent was loaded from a policy, which can act and no more; "
-                "save(path, full=True) keeps all that learning needs, and so does a run folder"
-            )
+        self._check_can_learn("learn")
+        test_env = self._test_env(self._source)
         self._set_steps(steps)
         env = self._source.training_env(self.config, processes=processes)
-        test_env = adapted(self._source.test_env(), self.config)
         try:
             if log_dir is None and self._folder is None:
                 self._learn_in_memory(env, test_env, callback)
@@ -152,8 +155,22 @@ class Agent:
                 self._learn_in_folder(Path(log_dir or self._folder or ""), env, test_env, callback, checkpoint_minutes)
         finally:
             if isinstance(env, VectorEnv):
-                env.close()
+                with contextlib.suppress(EOFError, BrokenPipeError):  # a signal may have ended its processes already
+                    env.close()
         return self
+
+    def _check_can_learn(self, asked: str) -> None:
+        if self.learner is None and self._policy is not None:
+            raise SettingsError(
+                f"{asked}: this agent was loaded from a policy, which can act and no more; "
+                "save(path, full=True) of one that learned keeps all that learning needs, and so does a run folder"
+            )
+
+    def _test_env(self, source: _Source) -> gymnasium.Env:
+        """Return an environment of evaluations, as this agent observes it."""
+        env = adapted(source.test_env(), self.config)
+        _check_same(Spaces.of(env), self.spaces)
+        return env
 
     def _set_steps(self, more: int) -> None:
         """Set how far to train; the first time, for an environment without a preset, the dates that go with it."""
@@ -162,6 +179,8 @@ class Agent:
             config, dates = derive_schedule(config, self._given)
             if self.verbose and dates:
                 print(f"Derived from the number of steps (each can be set):\n{describe(dates)}")
+            # One that has acted already was made without these dates; the next is drawn from the same seed.
+            self.learner, self._policy = None, None
         self.config = config
         if self.learner is not None:
             self.learner.config = config
@@ -170,7 +189,6 @@ class Agent:
         self, env: gymnasium.Env | VectorEnv, test_env: gymnasium.Env, callback: Callback | None
     ) -> None:
         _InMemory(self._learner(), env, test_env, callback).run(self._progress())
-        self._policy = None
 
     def _learn_in_folder(
         self,
@@ -185,22 +203,31 @@ class Agent:
             raise SettingsError(f"learn: this agent's run is in {self._folder}; it cannot go on in {path}")
         if self._folder is None:
             if self.steps:
-                raise SettingsError("learn: log_dir must be given from the first call of learn on")
+                raise SettingsError(
+                    "learn: log_dir must be given from the first call of learn on, and this agent has learned without"
+                )
             folder = RunFolder.create(path, self.config, progress.warn)
         else:
             folder = RunFolder.open(path, progress.warn)
             replace_file(path / CONFIG, to_toml(self.config).encode())
             folder.config = self.config
         try:
-            training = Training(folder, env, test_env, progress, 60 * checkpoint_minutes, callback)
+            training = Training(
+                folder, env, test_env, progress, 60 * checkpoint_minutes, callback, self._how_to_continue(path)
+            )
+            # Already now: a callback may ask for the policy, and after a failure the next call goes on in the folder.
+            self.learner, self._policy, self._folder = training.learner, None, path
             code = training.run(raises=True)
         finally:
             folder.close()
-        self.learner, self._policy, self._folder = training.learner, None, path
         if code == 128 + signal.SIGINT:
             raise KeyboardInterrupt
         if code > 128:
             raise SystemExit(code)
+
+    def _how_to_continue(self, path: Path) -> str | None:
+        """Return the Python that continues a run whose environment the command line cannot make."""
+        return None if self._source.has_name else f"{type(self).__name__}.load({str(path)!r}, env).learn(...)"
 
     def _learner(self) -> Learner:
         if self.learner is None:
@@ -215,8 +242,10 @@ class Agent:
     @property
     def policy(self) -> Policy:
         """Return the present policy."""
-        if self._policy is None:
-            self._policy = self._learner().policy
+        learner = self.learner
+        if self._policy is None or (learner is not None and learner.episodes != self._policy_episode):
+            learner = self._learner()
+            self._policy, self._policy_episode = learner.policy, learner.episodes
         return self._policy
 
     def predict(
@@ -281,6 +310,8 @@ class Agent:
         With `full`, write all that was learned and remembered: an agent that is loaded from it learns on.
         """
         path = Path(path)
+        if full:
+            self._check_can_learn("save(full=True)")
         path.parent.mkdir(parents=True, exist_ok=True)
         if full:
             save_agent(path, self._learner(), self.config)
@@ -304,6 +335,7 @@ class Agent:
         Raises:
             PolicyFileError: the file is damaged, or none of ours.
             CheckpointError: the run's checkpoints are damaged.
+            TaskError: the environment has other spaces than the one trained in.
         """
         path = Path(path)
         loaded = None if is_run(path) else load_agent(path)
@@ -313,7 +345,7 @@ class Agent:
             policy, config = None, loaded[0]
         else:
             policy, config = load_policy(path)
-        agent = cls._with_settings(path, config, env, test_env)
+        agent = cls._with_settings(path, config, env, test_env, policy.spaces if policy is not None else None)
         agent._policy = policy
         if loaded is not None:
             restore_learner(agent._learner(), *loaded[1:])
@@ -323,7 +355,12 @@ class Agent:
 
     @classmethod
     def _with_settings(
-        cls, path: Path, config: Config, env: EnvironmentLike | None, test_env: EnvironmentLike | None
+        cls,
+        path: Path,
+        config: Config,
+        env: EnvironmentLike | None,
+        test_env: EnvironmentLike | None,
+        trained_for: Spaces | None,
     ) -> Self:
         """Return an agent with the settings of one that was saved."""
         if cls.algo != config.algo:
@@ -333,7 +370,7 @@ class Agent:
         agent.verbose, agent._given, agent.derived, agent._known = True, {}, [], True
         agent._source = _Source(config.task if env is None else env, test_env, config.reward)
         try:
-            agent._begin(config)
+            agent._begin(config, trained_for)
         except TaskError as error:
             if env is not None:
                 raise
@@ -349,7 +386,7 @@ class Agent:
 
 
 class HIGL(Agent):
-    """Hierarchical reinforcement learning guided by landmarks (HIGL); see `Agent` for the arguments."""
+    """Hierarchical reinforcement learning guided by landmarks (HIGL); see `higl.agent.Agent` for the arguments."""
 
     algo = "higl"
 
@@ -378,12 +415,10 @@ def evaluate(agent: Agent, env: EnvironmentLike | None = None, episodes: int = 1
     if episodes < 1:
         raise ValueError(f"evaluate: episodes = {episodes}: expected 1 or more")
     source = agent._source if env is None else _Source(env, None, agent.config.reward)
-    adapted_env = adapted(source.test_env(), agent.config)
-    if Spaces.of(adapted_env) != agent.spaces:
-        raise ValueError(f"evaluate: the agent was made for {agent.spaces}, and this is {Spaces.of(adapted_env)}")
+    test_env = agent._test_env(source)
     seeds = [episode_seed(seed, MEASURING, index) for index in range(episodes)]
     policy = agent.policy
-    return Evaluation(tuple(Outcome.of(collect_episode(adapted_env, policy, own, explore=False)) for own in seeds))
+    return Evaluation(tuple(Outcome.of(collect_episode(test_env, policy, own, explore=False)) for own in seeds))
 
 
 class _InMemory(Loop):
@@ -415,6 +450,7 @@ class _Source:
     def __init__(self, env: EnvironmentLike, test_env: EnvironmentLike | None, reward: Reward):
         self._env, self._test_env, self._reward = env, test_env, reward
         self._first: gymnasium.Env | None = None
+        self.has_name = isinstance(env, str)
         self.task = env if isinstance(env, str) else _name(self.looked_at())
 
     def looked_at(self) -> gymnasium.Env:
@@ -467,10 +503,26 @@ class _Factory:
 def _make(source: EnvironmentLike, reward: Reward, mode: str) -> gymnasium.Env:
     if isinstance(source, str):
         return make_env(source, reward, mode)
-    env = source if isinstance(source, gymnasium.Env) else source()
+    env = source() if callable(source) and not isinstance(source, gymnasium.Env) else source
     if not isinstance(env, gymnasium.Env):
         raise TypeError(f"expected a Gymnasium environment, a function that makes one, or a name, not {type(env)}")
     return env
+
+
+def _check_same(here: Spaces, trained_for: Spaces) -> None:
+    """Refuse an environment with other spaces than the agent's own.
+
+    Raises:
+        TaskError: what it has, and what it should have.
+    """
+    if here != trained_for:
+        raise TaskError(f"the agent is one for {_in_words(trained_for)}; this environment has {_in_words(here)}")
+
+
+def _in_words(spaces: Spaces) -> str:
+    low, high = ([f"{end:g}" for end in ends] for ends in (spaces.action_low, spaces.action_high))
+    ranges = ", ".join(f"{a} to {b}" for a, b in zip(low, high, strict=True))
+    return f"{spaces.observation} numbers observed, {spaces.goal} of a goal, and actions of {ranges}"
 
 
 def _name(env: gymnasium.Env) -> str:

@@ -40,7 +40,10 @@ from higl.rollout import Spaces, collect_episode
 
 # Times of a stage are the best of this many: the machine is shared, and only slows things down.
 REPEATS = 5
+ROUNDS = 3
 EPISODES_BEFORE = 4
+# Steps of an episode, after which the high level's updates come in one go.
+EPISODE = 500
 # Seconds between two checkpoints of a run.
 CHECKPOINT_SECONDS = 300.0
 
@@ -180,7 +183,7 @@ class Bench:
 
     def _high(self) -> list[Stage]:
         """Time the high level's update, and its parts by themselves."""
-        count, state, config = 20, self.learner.state, self.config
+        count, state, config = EPISODE // self.config.high.period, self.learner.state, self.config
         held = [jax.tree.map(jnp.copy, state.high)]
 
         def run(planning: bool) -> Any:
@@ -215,19 +218,29 @@ class Bench:
         return [Stage("high update", whole, per_step, sum(part.flops for part in parts)), *parts]
 
     def _planner(self, count: int, per_step: float) -> list[Stage]:
-        """Time the planner's parts, each as what it adds to the ones before it."""
-        total = self.config.landmarks.coverage + self.config.landmarks.novelty
-        near = self.config.landmarks.neighbours or total
-        batch = self.config.high.batch_size
-        pairs = total * min(near + 1, total) + 2 * batch * min(near, total) + batch
+        """Time the planner's parts, each as what it adds to the ones before it.
+
+        The graph is made once for an episode, taken as 500 steps here as in the paper's mazes.
+        """
+        config, batch = self.config.landmarks, self.config.high.batch_size
+        total = config.coverage + config.novelty
+        near = min(config.neighbours or total, total)
         networks = self.learner.state.low.networks
-        flops = mlp_flops(networks.actor, pairs) + 2 * mlp_flops(networks.critics[0], pairs)
-        sampled = self._loop(self._sample_landmarks, count)
-        weighed = self._loop(self._weigh, count)
-        selected = self._loop(self._select, count)
+
+        def flops(pairs: int) -> float:
+            return mlp_flops(networks.actor, pairs) + 2 * mlp_flops(networks.critics[0], pairs)
+
+        per_update = self.config.high.period / EPISODE
+        sampled = per_update * self._loop(self._sample_landmarks, count)
+        graph = per_update * self._loop(self._graph, count)
+        fixed = self._graph(jax.random.key(0))
+        weighed = self._loop(partial(self._weigh, fixed), count)
+        selected = self._loop(partial(self._select, fixed), count)
+        pairs = batch * (2 * near + 1)
         return [
             Stage("landmarks", sampled, per_step, 0.0, "high update"),
-            Stage("edge weights", max(weighed - sampled, 0.0), per_step, flops, "high update"),
+            Stage("graph", max(graph - sampled, 0.0), per_step, per_update * flops(total * total), "high update"),
+            Stage("edge weights", weighed, per_step, flops(pairs), "high update"),
             Stage("shortest path", max(selected - weighed, 0.0), per_step, 0.0, "high update"),
         ]
 
@@ -252,14 +265,18 @@ class Bench:
         state = self.learner.state
         return self.stages.sample_landmarks(state.low_buffer, state.novelty.queue, key)
 
-    def _weigh(self, key: jax.Array) -> lm.Weights:
-        rows, landmarks = self._rows(key), self._sample_landmarks(key)
-        distance = self.stages.distance(self.learner.state.low.networks)
-        near = self.config.landmarks.neighbours
-        return lm.weigh(distance, landmarks, rows.observation, rows.achieved, rows.desired, near)
+    def _graph(self, key: jax.Array) -> lm.Graph:
+        state = self.learner.state
+        return self.stages.graph(state.low.networks, state.low_buffer, state.novelty.queue, key)
 
-    def _select(self, key: jax.Array) -> lm.Selection:
-        return self.stages.plan(self.learner.state.low.networks, self._sample_landmarks(key), self._rows(key))
+    def _weigh(self, graph: lm.Graph, key: jax.Array) -> lm.Ends:
+        rows, config = self._rows(key), self.config.landmarks
+        distance = self.stages.distance(self.learner.state.low.networks)
+        rules = (config.cutoff, config.neighbours)
+        return lm.weigh_ends(distance, graph, rows.observation, rows.achieved, rows.desired, *rules)
+
+    def _select(self, graph: lm.Graph, key: jax.Array) -> lm.Selection:
+        return self.stages.plan(self.learner.state.low.networks, graph, self._rows(key))
 
     def _novelty(self) -> Stage:
         """Time the novelty predictor's update."""
@@ -335,13 +352,30 @@ class Report:
 
 def run_bench(config: Config) -> Report:
     """Measure a configuration, and the machine in the same run."""
-    bench = Bench(config)
-    rate = gemm_rate(config.low.batch_size, max(config.low.hidden))
-    stages = bench.measure()
-    # The machine is shared: take its better rate of before and after.
-    rate = max(rate, gemm_rate(config.low.batch_size, max(config.low.hidden)))
-    total = config.landmarks.coverage + config.landmarks.novelty if config.uses_landmarks else 0
-    return Report(config.task, config.algo, total, config.high.relabel, rate, stages, bench.checkpoint_seconds())
+    return run_benches([config])[0]
+
+
+def run_benches(configs: list[Config]) -> list[Report]:
+    """Measure configurations and the machine in turns, and keep the best time of each stage.
+
+    The machine is shared: what slows it down for a minute would otherwise fall on one of them alone.
+    """
+    benches = [Bench(config) for config in configs]
+    rates = [0.0] * len(configs)
+    measured: list[list[list[Stage]]] = [[] for _ in configs]
+    for _ in range(ROUNDS):
+        for place, bench in enumerate(benches):
+            rate = gemm_rate(bench.config.low.batch_size, max(bench.config.low.hidden))
+            rates[place] = max(rates[place], rate)
+            measured[place].append(bench.measure())
+    reports = []
+    for bench, rate, rounds in zip(benches, rates, measured, strict=True):
+        config = bench.config
+        stages = [min(same, key=lambda stage: stage.seconds) for same in zip(*rounds, strict=True)]
+        total = config.landmarks.coverage + config.landmarks.novelty if config.uses_landmarks else 0
+        seconds = bench.checkpoint_seconds()
+        reports.append(Report(config.task, config.algo, total, config.high.relabel, rate, stages, seconds))
+    return reports
 
 
 def start_up_seconds(task: str, algo: Algorithm) -> dict[str, float]:
@@ -397,15 +431,17 @@ def run(
     json_file: Path | None,
     cold: bool,
 ) -> None:
-    """Measure algorithms on a task one after the other, print the tables and each ratio to the last."""
-    reports = []
+    """Measure algorithms on a task in turns, print the tables and each ratio to the last."""
+    configs = []
     for algo in algos:
         config = preset(task, algo)
         if landmarks is not None:
             config = replace(config, landmarks=replace(config.landmarks, coverage=landmarks, novelty=landmarks))
         config = replace(config, high=replace(config.high, relabel=relabel_subgoals))
-        reports.append(run_bench(config))
-        print_report(reports[-1])
+        configs.append(config)
+    reports = run_benches(configs)
+    for report in reports:
+        print_report(report)
     last = reports[-1]
     for report in reports[:-1]:
         ratio = report.milliseconds_per_step / last.milliseconds_per_step

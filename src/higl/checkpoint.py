@@ -27,7 +27,7 @@ from higl.files import flush_folder, write_durably
 from higl.learner import Learner
 from higl.replay import Buffer
 
-FORMAT = 1
+FORMAT = 2
 KEPT = 2
 
 _STATE = "state.safetensors"
@@ -204,8 +204,8 @@ def restore_learner(learner: Learner, arrays: Arrays, counters: Counters) -> Non
     matrix = {name.removeprefix("matrix."): array for name, array in arrays.items() if name.startswith("matrix.")}
     arrays = {name: array for name, array in arrays.items() if not name.startswith("matrix.")}
     expected = _named_leaves(learner.state)
-    missing = sorted({name for name, _ in expected} ^ arrays.keys())
-    if missing or not matrix:
+    missing = sorted({name for name, _ in expected} ^ arrays.keys()) + ["matrix"] * (not matrix)
+    if missing:
         raise CheckpointError(f"the checkpoint is of another version of the learner (see {missing[0]})")
     leaves = [_fitted(name, arrays[name], leaf) for name, leaf in expected]
     learner.state = jax.tree.unflatten(jax.tree.structure(learner.state), leaves)

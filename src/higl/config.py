@@ -52,12 +52,14 @@ class LevelConfig:
 class LowConfig(LevelConfig):
     """The low level: pursues a subgoal."""
 
-    discount: float = 0.95
+    discount: float = 0.98
     """Discount factor, gamma."""
     exploration: float = 3.0
     """Standard deviation of the exploration noise, in the units of the action."""
     noise_unit: Literal["action", "range"] = "action"
     """Unit of this level's three sigmas: that of the action (the paper's tables), or half the range of each action."""
+    exchange: float = 0.5
+    """Share of a batch that is learned from with the subgoal of another transition in place of its own."""
     hidden_entries: tuple[int, ...] = (0, 1)
     """Entries of the observation that the low level must not see (the goal coordinates, if subgoals are relative)."""
 
@@ -108,6 +110,8 @@ class AdjacencyConfig:
     """Distance of embeddings within which two cells are adjacent, epsilon_k."""
     delta: float = 0.2
     """Margin between the embeddings of adjacent and other cells."""
+    margin: float = 1.1
+    """Distance of embeddings around the current state that the loss leaves free without planning (HRAC: always)."""
     all_pairs_up_to: int = 1_000
     """Number of cells up to which a training sees all pairs; beyond, all adjacent pairs and a sample of the others."""
 
@@ -134,30 +138,28 @@ class NoveltyConfig:
 class LandmarksConfig:
     """Landmarks, the graph over them, and the landmark loss (eq. 7 to 9)."""
 
-    coverage: int = 20
+    coverage: int = 40
     """Landmarks by coverage, M_cov."""
     novelty: int = 20
     """Landmarks by novelty, M_nov (also the size of the queue)."""
-    pool: int = 1_000
+    pool: int = 10_000
     """States among which farthest point sampling chooses."""
-    cutoff: float = 38.0
+    cutoff: float = 45.0
     """Longest edge of the graph, gamma_dist, in units of the low level's value."""
     goal_within: float = 10.0
     """Distance (low level's value) within which the goal itself is selected in place of a landmark."""
-    unreached: Literal["nearest", "novel"] = "nearest"
-    """Where the path to a goal ends that no landmark is near to: at the nearest landmark, or the nearest novel one."""
-    neighbours: int = 6
-    """Nearest landmarks, in the goal space, to which edges are weighed (0: all)."""
+    neighbours: int = 4
+    """Landmarks to which the edges of each state and each goal are weighed, the most promising ones (0: all)."""
     pseudo: Literal["fixed", "automatic", "raw"] = "fixed"
     """Pseudo-landmark at `shift`, at the average distance of the selected landmarks, or the landmark itself."""
     shift: float = 2.0
     """Distance of the pseudo-landmark from the current state, delta_pseudo."""
-    start: int = 60_000
+    start: int = 50_000
     """Environment step at which planning starts; before, the pseudo-landmark is the current state."""
     coefficient: float = 20.0
     """Weight of the landmark loss, eta."""
-    margin: float = 1.1
-    """Distance of embeddings that the landmark loss leaves free (the paper: epsilon_k, 1.0)."""
+    margin: float = 0.0
+    """Distance of embeddings around the pseudo-landmark that the landmark loss leaves free (the paper: epsilon_k)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,10 @@ EPISODES, STEPS, RESETS = 10, 100, 40
 LONGEST_EPISODE = 10_000
 """An episode that is longer counts as one that never ends."""
 
+NO_SUCCESS_TOLD = (
+    'No info["is_success"] in a random episode: if it never comes, success reads 0%, and only the return counts.'
+)
+
 # Up to this many steps an episode is short, and subgoals come twice as often (as the paper has it for its arms).
 _SHORT_EPISODE = 100
 
@@ -167,6 +171,19 @@ def episode_steps(env: gymnasium.Env) -> int:
     )
 
 
+def tells_success(env: gymnasium.Env) -> bool:
+    """Return whether anything in a random episode, or its beginning, tells success or its want."""
+    rng = np.random.default_rng(0)
+    env.reset(seed=0)
+    for _ in range(STEPS):
+        _, _, terminated, truncated, info = env.step(_random_action(env, rng))
+        if {"is_success", "success"} & set(info):
+            return True
+        if terminated or truncated:
+            break
+    return False
+
+
 def random_traces(env: gymnasium.Env, period: int) -> list[Trace]:
     """Act at random: each second segment of `period` steps holds one action, the others draw anew at every step.
 
@@ -234,7 +251,11 @@ def _put_goal_entries(values: _Values, traces: list[Trace]) -> None:
     found = matching_entries(traces)
     achieved = np.concatenate([trace.achieved for trace in traces])
     unseen = [index for index, entries in enumerate(found) if not entries and _varies(achieved[:, index])]
-    reason = f"the observation leaves out goal coordinates {unseen}" if unseen else "the observation has the goal's"
+    reason = (
+        f"the observation leaves out goal coordinates {unseen}"
+        if unseen
+        else "the observation has every goal coordinate"
+    )
     added = values.put("observe_achieved", bool(unseen), reason)
     values.put("high.subgoals", "relative", "offsets from where the agent is")
     entries = sorted({entry for entries in found for entry in entries})

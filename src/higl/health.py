@@ -7,7 +7,7 @@ import numpy as np
 from higl.adjacency import CellMatrix
 from higl.config import AdjacencyConfig, Config
 from higl.high import high_input
-from higl.low import Scheme, low_input, subgoal_target, visible_entries
+from higl.low import Scheme, intrinsic_reward, low_input, subgoal_target, visible_entries
 from higl.nets import MLP, mlp
 from higl.rollout import Episode, high_rows, low_rows
 from higl.td3 import TD3, Networks, policy_value
@@ -63,7 +63,8 @@ def value_metrics(
     starts = np.arange(0, len(episode), config.high.period)
     lasts = np.minimum(starts + config.high.period, len(episode)) - 1
     powers = config.low.discount ** (np.arange(len(episode)) % config.high.period)
-    rewards = config.low.reward_scale * rows.reward * powers
+    rewards = intrinsic_reward(config.high.subgoals, rows.subgoal, rows.achieved, rows.next_achieved)
+    rewards = config.low.reward_scale * rewards * powers
     # The last step of each segment stands for all that follows it: its value replaces its reward.
     rewards[lasts] = values[lasts] * powers[lasts]
     segments = high_rows(config, episode)

@@ -96,9 +96,9 @@ def pseudo_landmark(config: LandmarksConfig, achieved: jax.Array, selected: jax.
 
 
 def landmark_loss(
-    config: LandmarksConfig, scheme: Scheme, adjacency: MLP, achieved: jax.Array, pseudo: jax.Array
+    coefficient: float, margin: Array, scheme: Scheme, adjacency: MLP, achieved: jax.Array, pseudo: jax.Array
 ) -> ActionLoss:
-    """Return the weighted landmark loss on subgoals (eq. 8 and 9).
+    """Return the weighted landmark loss on subgoals (eq. 8 and 9); `margin` is the distance that it leaves free.
 
     With the current state as pseudo-landmark it is HRAC's adjacency loss.
     """
@@ -106,9 +106,9 @@ def landmark_loss(
 
     def loss(subgoal: jax.Array) -> tuple[jax.Array, Info]:
         target = subgoal_target(scheme, subgoal, achieved)
-        excess = jnp.maximum(safe_norm(anchor - mlp(adjacency, target)) - config.margin, 0.0)
+        excess = jnp.maximum(safe_norm(anchor - mlp(adjacency, target)) - margin, 0.0)
         value = jnp.mean(excess)
-        return config.coefficient * value, {
+        return coefficient * value, {
             "landmark_loss": value,
             "landmark_loss_active": jnp.mean(excess > 0),
             "subgoal_distance": jnp.mean(safe_norm(target - achieved)),

@@ -1,29 +1,26 @@
 """Landmarks: sampling them, the graph over them, and the first landmark on the shortest path (sections 4.1, 4.2).
 
 The graph has three kinds of nodes: the batch's current states (sources: nothing leads to them), the landmarks, and
-the batch's goals (sinks: nothing leads from them). So only three blocks of weights are needed: state to landmark,
-landmark to landmark, landmark to goal; and the direct edge from each state to its goal.
+the batch's goals (sinks: nothing leads from them). So only three blocks of weights are needed: landmark to landmark
+(`weigh_between`: the same for every batch), and state to landmark and landmark to goal (`weigh_ends`), with the direct
+edge from each state to its goal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-# What an edge over the cut-off costs on top of its weight: such an edge is taken only if there is no other way.
-CUT_PENALTY = 1e4
+# What an edge just over the cut-off costs on top of its weight, in cut-offs: more than any path without such an edge.
+_CUT_PENALTY = 1e3
 # What a pair costs that was not weighed, because it is not among the near ones: the last resort.
-UNWEIGHED = 1e7
+UNWEIGHED = 2.0**40
 
 # (observation [P, O], achieved [P, G], target [P, G]) -> distance [P]
 Distance = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
-
-
-# Where the path to a goal ends that no landmark is near to.
-Unreached = Literal["nearest", "novel"]
 
 
 class Landmarks(NamedTuple):
@@ -35,13 +32,27 @@ class Landmarks(NamedTuple):
     novel: jax.Array
 
 
-class Weights(NamedTuple):
-    """Edge weights: [B, M] and [M, M] and [M, B] (from, to); [B] for each state's direct edge to its goal."""
+class Ends(NamedTuple):
+    """Weights of the edges at both ends of a path: from states [B, M], to goals [M, B], and directly [B].
+
+    And which states are nearer to their goals than any landmark, in the goal space: [B].
+    """
 
     state_landmark: jax.Array
-    landmark_landmark: jax.Array
     landmark_goal: jax.Array
     state_goal: jax.Array
+    foremost: jax.Array
+
+
+class Graph(NamedTuple):
+    """Landmarks, the lengths of the shortest paths between them [M, M], and what an edge weighs for its length.
+
+    The last is a mean over edges within the cut-off, per unit of distance in the goal space.
+    """
+
+    landmarks: Landmarks
+    lengths: jax.Array
+    weight_per_distance: jax.Array
 
 
 class Selection(NamedTuple):
@@ -63,8 +74,7 @@ def farthest_points(points: jax.Array, count: int) -> tuple[jax.Array, jax.Array
         nearest, chosen, real = carry
         place = jnp.argmax(nearest)
         chosen, real = chosen.at[number].set(place), real.at[number].set(nearest[place] > 0)
-        distance = jnp.sum(jnp.square(points - points[place]), axis=-1)
-        return jnp.minimum(nearest, distance), chosen, real
+        return jnp.minimum(nearest, _squares(points, points[place])), chosen, real
 
     if count == 0:
         return jnp.zeros(0, jnp.int32), jnp.zeros(0, bool)
@@ -75,85 +85,128 @@ def farthest_points(points: jax.Array, count: int) -> tuple[jax.Array, jax.Array
     return chosen, real
 
 
-def _nearest(points: jax.Array, present: jax.Array, to: jax.Array, count: int) -> jax.Array:
-    """Return the indices of the `count` present points [M, G] nearest to each of some others [N, G]: [N, count]."""
-    square = jnp.sum(jnp.square(points[None] - to[:, None]), axis=-1)
-    return jax.lax.top_k(-jnp.where(present, square, jnp.inf), count)[1]
+def _squares(first: jax.Array, second: jax.Array) -> jax.Array:
+    """Return squared distances in the goal space: [..., G] -> [...]."""
+    return jnp.sum(jnp.square(first - second), axis=-1)
 
 
-def weigh(
+def _nearest(landmarks: Landmarks, to: jax.Array, count: int) -> jax.Array:
+    """Return the indices of `count` landmarks near to each of some points [N, G]: [N, count].
+
+    One third are the nearest by novelty, the others the nearest by coverage: novelty landmarks lie in clusters, and a
+    cluster whose members only had each other would be cut off from all the rest. Where one kind has too few, the
+    nearest of the other kind stand in (the same may then be there twice).
+    """
+    by_novelty = count // 3
+    square = _squares(landmarks.achieved[None], to[:, None])
+    behind = jnp.where(landmarks.novel, 1.0 + jnp.max(square), 0.0)
+    square = jnp.where(landmarks.present, square, jnp.inf)
+    coverage = jax.lax.top_k(-(square + behind), count - by_novelty)[1]
+    novelty = jax.lax.top_k(behind - square, by_novelty)[1]
+    return jnp.concatenate([coverage, novelty], axis=1)
+
+
+def weigh_between(distance: Distance, landmarks: Landmarks) -> jax.Array:
+    """Weigh the edges between all landmarks, [M, M] (from, to); a landmark that is not there has none."""
+    total = landmarks.present.shape[0]
+    weights = distance(
+        jnp.repeat(landmarks.observation, total, axis=0),
+        jnp.repeat(landmarks.achieved, total, axis=0),
+        jnp.tile(landmarks.achieved, (total, 1)),
+    ).reshape(total, total)
+    there = landmarks.present[:, None] & landmarks.present[None] & ~jnp.eye(total, dtype=bool)
+    return jnp.where(there, weights, UNWEIGHED)
+
+
+def weigh_ends(
     distance: Distance,
-    landmarks: Landmarks,
+    graph: Graph,
     observation: jax.Array,
     achieved: jax.Array,
     desired: jax.Array,
+    cutoff: float,
     neighbours: int,
-) -> Weights:
-    """Weigh the edges, each node's `neighbours` nearest landmarks only (0: all); other pairs are `UNWEIGHED`.
+) -> Ends:
+    """Weigh the edges that lead to goals and that leave states, `neighbours` of each (0: all).
 
-    All weights come from one call of `distance`, so that its networks see one large batch.
+    A goal's are those of the landmarks near to it. A state's are those that promise the shortest paths: by the lengths
+    of the paths from each landmark on, and an estimate of the way there. Other pairs are `UNWEIGHED`.
     """
+    landmarks = graph.landmarks
     total, batch = landmarks.present.shape[0], achieved.shape[0]
-    near = total if neighbours == 0 else min(neighbours, total)
-    # One more towards a landmark: the nearest is itself.
-    near_inner = min(near + 1, total)
-    inner = _nearest(landmarks.achieved, landmarks.present, landmarks.achieved, near_inner)
-    outgoing = _nearest(landmarks.achieved, landmarks.present, achieved, near)
-    incoming = _nearest(landmarks.achieved, landmarks.present, desired, near)
 
-    def spread(x: jax.Array, count: int) -> jax.Array:
-        return jnp.repeat(x, count, axis=0)
-
-    sources = (
-        (landmarks.observation[inner.ravel()], landmarks.achieved[inner.ravel()]),
-        (spread(observation, near), spread(achieved, near)),
-        (landmarks.observation[incoming.ravel()], landmarks.achieved[incoming.ravel()]),
-        (observation, achieved),
-    )
-    targets = (
-        spread(landmarks.achieved, near_inner),
-        landmarks.achieved[outgoing.ravel()],
-        spread(desired, near),
-        desired,
-    )
-    weights = distance(
-        jnp.concatenate([source[0] for source in sources]),
-        jnp.concatenate([source[1] for source in sources]),
-        jnp.concatenate(targets),
-    )
-    ends = (total * near_inner, total * near_inner + batch * near, total * near_inner + 2 * batch * near)
-    to_landmark, from_state, to_goal, direct = jnp.split(weights, ends)
+    def spread(x: jax.Array, places: jax.Array) -> jax.Array:
+        return jnp.repeat(x, places.shape[1], axis=0)
 
     def scatter(places: jax.Array, values: jax.Array) -> jax.Array:
-        """Return a dense [N, M] block with the values of each row's places, absent landmarks left out."""
-        rows = jnp.arange(places.shape[0])[:, None]
+        """Return a dense [B, M] block with the values of each row's places, absent landmarks left out."""
         values = jnp.where(landmarks.present[places], values.reshape(places.shape), UNWEIGHED)
-        return jnp.full((places.shape[0], total), UNWEIGHED).at[rows, places].set(values)
+        return jnp.full((batch, total), UNWEIGHED).at[jnp.arange(batch)[:, None], places].set(values)
 
-    between = scatter(inner, to_landmark).T
-    between = jnp.where(landmarks.present[None, :], between, UNWEIGHED)
-    between = jnp.where(jnp.eye(total, dtype=bool), UNWEIGHED, between)
-    return Weights(scatter(outgoing, from_state), between, scatter(incoming, to_goal).T, direct)
+    everyone = jnp.broadcast_to(jnp.arange(total), (batch, total))
+    few = 0 < neighbours < total
+    incoming = _nearest(landmarks, desired, neighbours) if few else everyone
+    weights = distance(
+        jnp.concatenate([landmarks.observation[incoming.ravel()], observation]),
+        jnp.concatenate([landmarks.achieved[incoming.ravel()], achieved]),
+        jnp.concatenate([spread(desired, incoming), desired]),
+    )
+    landmark_goal = scatter(incoming, weights[: incoming.size]).T
+
+    to_goal = _lengths_to_goals(graph, _cut(landmark_goal, cutoff, 0))
+    outgoing = _promising(graph, achieved, to_goal, cutoff, neighbours) if few else everyone
+    from_state = distance(
+        spread(observation, outgoing), spread(achieved, outgoing), landmarks.achieved[outgoing.ravel()]
+    )
+    to_landmarks = jnp.where(landmarks.present, _squares(landmarks.achieved[None], desired[:, None]), jnp.inf)
+    foremost = jnp.all(_squares(achieved, desired)[:, None] <= to_landmarks, axis=1)
+    return Ends(scatter(outgoing, from_state), landmark_goal, weights[incoming.size :], foremost)
 
 
-def cut(weights: Weights, cutoff: float) -> Weights:
-    """Make edges over the cut-off cost `CUT_PENALTY` more, but for each node's shortest incoming one.
+def _promising(graph: Graph, achieved: jax.Array, to_goal: jax.Array, cutoff: float, count: int) -> jax.Array:
+    """Return the landmarks that promise the shortest paths from each state [B, G] on, as `to_goal` [M, B] has them."""
+    away = jnp.sqrt(_squares(graph.landmarks.achieved[None], achieved[:, None]))
+    estimate = graph.weight_per_distance * away
+    length = jnp.where(estimate <= cutoff, estimate, _cut_cost(estimate, cutoff)) + to_goal.T
+    return jax.lax.top_k(-jnp.where(graph.landmarks.present, length, jnp.inf), count)[1]
+
+
+def cut_penalty(cutoff: float) -> float:
+    """Return the least that an edge over the cut-off costs: a path that costs as much does not exist."""
+    return _CUT_PENALTY * cutoff
+
+
+def _cut_cost(weight: jax.Array, cutoff: float) -> jax.Array:
+    """Return what an edge over the cut-off costs, if there is no way without one.
+
+    The penalty grows with the square: some gaps a little over the cut-off, along a corridor, rather than one leap over
+    its wall, of which the low level's value knows nothing.
+    """
+    return jnp.minimum(weight + cut_penalty(cutoff) * jnp.square(weight / cutoff), UNWEIGHED)
+
+
+def _cut(block: jax.Array, cutoff: float, keep_along: int) -> jax.Array:
+    """Make edges over the cut-off cost more, but for the shortest one along an axis."""
+    shortest = block <= jnp.min(block, axis=keep_along, keepdims=True)
+    return jnp.where((block <= cutoff) | shortest, block, _cut_cost(block, cutoff))
+
+
+def cut_between(weights: jax.Array, cutoff: float) -> jax.Array:
+    """Cut the edges between landmarks, [M, M]; each landmark keeps its shortest incoming one."""
+    return _cut(weights, cutoff, 0)
+
+
+def cut_ends(ends: Ends, cutoff: float) -> Ends:
+    """Cut the edges that leave states and lead to goals; each goal keeps its shortest incoming one.
 
     A state has no incoming edges; it keeps its shortest outgoing one. The direct edge of a state to its goal is kept
-    too where no landmark is nearer to the goal.
+    too where no landmark is nearer to the goal, in the goal space: the low level's value of a far goal says little.
     """
-
-    def penalise(block: jax.Array, axis: int) -> jax.Array:
-        shortest = block <= jnp.min(block, axis=axis, keepdims=True)
-        return jnp.where((block <= cutoff) | shortest, block, block + CUT_PENALTY)
-
-    kept = (weights.state_goal <= cutoff) | (weights.state_goal <= jnp.min(weights.landmark_goal, axis=0))
-    direct = jnp.where(kept, weights.state_goal, weights.state_goal + CUT_PENALTY)
-    return Weights(
-        penalise(weights.state_landmark, 1),
-        penalise(weights.landmark_landmark, 0),
-        penalise(weights.landmark_goal, 0),
-        direct,
+    direct = jnp.where((ends.state_goal <= cutoff) | ends.foremost, ends.state_goal, _cut_cost(ends.state_goal, cutoff))
+    return ends._replace(
+        state_landmark=_cut(ends.state_landmark, cutoff, 1),
+        landmark_goal=_cut(ends.landmark_goal, cutoff, 0),
+        state_goal=direct,
     )
 
 
@@ -168,66 +221,35 @@ def shortest_distances(weights: jax.Array) -> jax.Array:
     return jax.lax.fori_loop(0, total, through, start)
 
 
-def lead_to_frontier(
-    landmarks: Landmarks, weights: Weights, edges: Weights, desired: jax.Array, cutoff: float, goal_within: float
-) -> Weights:
-    """Let the path to a goal that no landmark is near to lead over the novelty landmark nearest to that goal.
-
-    The low level's value knows no walls, so the landmark from which an unreached goal looks nearest may lie just
-    across one, and a state that heads for it pushes against the wall for ever. Novelty landmarks lie at the frontier
-    of what has been visited: from the one that is nearest to the goal there is something to be found. A state that
-    has come to it goes on to the goal itself.
-    """
-    novel = landmarks.present & landmarks.novel
-    unreached = (jnp.min(weights.landmark_goal, axis=0) > cutoff) & jnp.any(novel)
-    square = jnp.sum(jnp.square(landmarks.achieved[:, None] - desired[None]), axis=-1)
-    frontier = jnp.argmin(jnp.where(novel[:, None], square, jnp.inf), axis=0)
-    is_frontier = jnp.arange(novel.shape[0])[:, None] == frontier[None]
-    to_goal = jnp.where(is_frontier, cutoff, weights.landmark_goal + CUT_PENALTY)
-    there = jnp.take_along_axis(weights.state_landmark, frontier[:, None], axis=1)[:, 0] <= goal_within
-    direct = jnp.where(there, 0.0, weights.state_goal + CUT_PENALTY)
-    return edges._replace(
-        landmark_goal=jnp.where(unreached, to_goal, edges.landmark_goal),
-        state_goal=jnp.where(unreached, direct, edges.state_goal),
-    )
+def build_graph(distance: Distance, landmarks: Landmarks, cutoff: float) -> Graph:
+    """Weigh and cut the edges between landmarks, and find the shortest paths."""
+    return graph_of(landmarks, weigh_between(distance, landmarks), cutoff)
 
 
-def planned_edges(
-    landmarks: Landmarks,
-    weights: Weights,
-    desired: jax.Array,
-    cutoff: float,
-    goal_within: float,
-    unreached: Unreached = "nearest",
-) -> Weights:
-    """Return what each edge costs the planner."""
-    edges = cut(weights, cutoff)
-    if unreached == "novel":
-        edges = lead_to_frontier(landmarks, weights, edges, desired, cutoff, goal_within)
-    return edges
+def graph_of(landmarks: Landmarks, weights: jax.Array, cutoff: float) -> Graph:
+    """Return the graph of landmarks with given weights [M, M] between them."""
+    away = jnp.sqrt(_squares(landmarks.achieved[:, None], landmarks.achieved[None]))
+    short = jnp.where((weights <= cutoff) & (away > 0), 1.0, 0.0)
+    per_distance = jnp.sum(short * weights) / jnp.maximum(jnp.sum(short * away), 1e-6)
+    return Graph(landmarks, shortest_distances(cut_between(weights, cutoff)), per_distance)
 
 
-def select(
-    landmarks: Landmarks,
-    weights: Weights,
-    desired: jax.Array,
-    cutoff: float,
-    goal_within: float,
-    unreached: Unreached = "nearest",
-) -> Selection:
+def _lengths_to_goals(graph: Graph, landmark_goal: jax.Array) -> jax.Array:
+    """Return the lengths of the shortest paths from each landmark to each goal, [M, B], by its edges to goals."""
+    return jnp.min(graph.lengths[:, :, None] + landmark_goal[None], axis=1)
+
+
+def select(graph: Graph, ends: Ends, desired: jax.Array, cutoff: float, goal_within: float) -> Selection:
     """Return the first landmark on the shortest path from each state to its own goal [B, G].
 
     The goal itself is selected when it is within `goal_within`, when the direct edge is the shortest path, and
-    when there is no landmark at all. With `unreached` "novel", see `lead_to_frontier`.
+    when there is no landmark at all.
     """
-    edges = planned_edges(landmarks, weights, desired, cutoff, goal_within, unreached)
-    between = shortest_distances(edges.landmark_landmark)
-    # From each landmark to each goal: [M, B].
-    to_goal = jnp.min(between[:, :, None] + edges.landmark_goal[None], axis=1)
-    lengths = edges.state_landmark + to_goal.T
+    landmarks, edges = graph.landmarks, cut_ends(ends, cutoff)
+    lengths = edges.state_landmark + _lengths_to_goals(graph, edges.landmark_goal).T
     first = jnp.argmin(lengths, axis=1)
     length = jnp.min(lengths, axis=1)
-    directly = (weights.state_goal <= goal_within) | (edges.state_goal <= length) | ~jnp.any(landmarks.present)
+    directly = (ends.state_goal <= goal_within) | (edges.state_goal <= length) | ~jnp.any(landmarks.present)
     index = jnp.where(directly, landmarks.present.shape[0], first)
     point = jnp.where(directly[:, None], desired, landmarks.achieved[first])
-    return Selection(index, point, jnp.minimum(length, edges.state_goal) < CUT_PENALTY)
+    return Selection(index, point, jnp.minimum(length, edges.state_goal) < cut_penalty(cutoff))

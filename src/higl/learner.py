@@ -2,7 +2,7 @@
 
     1 novelty     score the episode's states -> queue
     2 low         n updates
-    3 high        ceil(n / m) updates: sample, relabel, landmarks, graph, shortest path, pseudo-landmark, TD3
+    3 high        landmarks, graph, shortest paths; ceil(n / m) updates: sample, relabel, plan, pseudo-landmark, TD3
     4 novelty     ceil(n / m) updates of the predictor
     5 adjacency   every so many environment steps: cells -> pairs -> embedding
 
@@ -26,8 +26,8 @@ from higl import td3
 from higl.config import Config
 from higl.health import adjacency_metrics, episode_metrics, value_metrics
 from higl.high import HighRow, Segment, high_batch, landmark_loss, pseudo_landmark, relabel
-from higl.low import LowRow, low_batch, low_distance, visible_entries
-from higl.nets import MLP, tree_finite
+from higl.low import LowRow, exchange_subgoals, low_batch, low_distance, visible_entries
+from higl.nets import MLP, tree_finite, zeros_like_result
 from higl.novelty import NoveltyState, Queue, distil, goal_space_distance, init_novelty, novelty, update_queue
 from higl.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
 from higl.rollout import Episode, Policy, Spaces, high_rows, low_noise_unit, low_rows, subgoal_limit
@@ -96,7 +96,7 @@ class Stages:
             np.zeros((period, spaces.action)),
             np.zeros(period),
         )
-        low_row = LowRow(observation, goal, goal, action, scalar, observation, goal, scalar)
+        low_row = LowRow(observation, goal, goal, action, observation, goal, scalar)
         high_row = HighRow(
             observation,
             goal,
@@ -140,11 +140,12 @@ class Stages:
         self, state: td3.TD3State, buffer: Buffer, key: jax.Array, count: jax.Array
     ) -> tuple[td3.TD3State, td3.Info]:
         """Update the low level `count` times."""
+        config = self.config.low
 
         def step(state: td3.TD3State, key: jax.Array) -> tuple[td3.TD3State, td3.Info]:
             sample_key, update_key = jax.random.split(key)
-            rows = sample(buffer, sample_key, self.config.low.batch_size)
-            return td3.update(self.low, state, low_batch(self.config.low, self.visible, rows), update_key)
+            rows = exchange_subgoals(config.exchange, sample(buffer, sample_key, config.batch_size))
+            return td3.update(self.low, state, low_batch(config, self.scheme, self.visible, rows), update_key)
 
         return _loop(count, step, state, key)
 
@@ -161,29 +162,31 @@ class Stages:
             jnp.concatenate([jnp.zeros_like(real), jnp.ones_like(queue.filled)]),
         )
 
-    def plan(
-        self, low: td3.Networks, landmarks: lm.Landmarks, rows: HighRow, neighbours: int | None = None
-    ) -> lm.Selection:
-        """Select a landmark for each sampled state: graph and shortest path."""
+    def graph(self, low: td3.Networks, buffer: Buffer, queue: Queue, key: jax.Array) -> lm.Graph:
+        """Sample landmarks and find the shortest paths between them."""
+        landmarks = self.sample_landmarks(buffer, queue, key)
+        return lm.build_graph(self.distance(low), landmarks, self.config.landmarks.cutoff)
+
+    def plan(self, low: td3.Networks, graph: lm.Graph, rows: HighRow, neighbours: int | None = None) -> lm.Selection:
+        """Select a landmark for each sampled state."""
         config = self.config.landmarks
         near = config.neighbours if neighbours is None else neighbours
-        weights = lm.weigh(self.distance(low), landmarks, rows.observation, rows.achieved, rows.desired, near)
-        return lm.select(landmarks, weights, rows.desired, config.cutoff, config.goal_within, config.unreached)
+        ends = lm.weigh_ends(
+            self.distance(low), graph, rows.observation, rows.achieved, rows.desired, config.cutoff, near
+        )
+        return lm.select(graph, ends, rows.desired, config.cutoff, config.goal_within)
 
-    def _guide(
-        self, low: td3.Networks, low_buffer: Buffer, queue: Queue, rows: HighRow, key: jax.Array
-    ) -> tuple[jax.Array, td3.Info]:
+    def _guide(self, low: td3.Networks, graph: lm.Graph, rows: HighRow) -> tuple[jax.Array, td3.Info]:
         """Return the pseudo-landmarks of sampled states, and what was selected."""
         config = self.config.landmarks
-        landmarks = self.sample_landmarks(low_buffer, queue, key)
-        selection = self.plan(low, landmarks, rows)
+        selection = self.plan(low, graph, rows)
         coverage, total = config.coverage, config.coverage + config.novelty
         info = {
             "selected_coverage": jnp.mean(selection.index < coverage),
             "selected_novelty": jnp.mean((selection.index >= coverage) & (selection.index < total)),
             "selected_goal": jnp.mean(selection.index == total),
             "no_path": jnp.mean(~selection.path_exists),
-            "landmarks": jnp.sum(landmarks.present).astype(jnp.float32),
+            "landmarks": jnp.sum(graph.landmarks.present).astype(jnp.float32),
             "selected_distance": jnp.mean(goal_space_distance(selection.achieved, rows.achieved)),
         }
         return pseudo_landmark(config, rows.achieved, selection.achieved), info
@@ -200,27 +203,38 @@ class Stages:
         count: jax.Array,
         planning: jax.Array,
     ) -> tuple[td3.TD3State, td3.Info]:
-        """Update the high level `count` times; without `planning` the pseudo-landmark is the current state."""
-        config = self.config
+        """Update the high level `count` times; without `planning` the pseudo-landmark is the current state.
 
-        def unguided(rows: HighRow, key: jax.Array) -> tuple[jax.Array, td3.Info]:
-            _, info = jax.eval_shape(partial(self._guide, low, low_buffer, queue), rows, key)
-            return rows.achieved, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
+        The landmarks and the paths between them serve all these updates: the low level and what has been seen do not
+        change in between, and so all pairs of landmarks can be weighed.
+        """
+        config = self.config
+        landmark_key, key = jax.random.split(key)
+        graph = None
+        if config.uses_landmarks:
+            make_graph = partial(self.graph, low, low_buffer, queue)
+            graph = jax.lax.cond(planning, make_graph, partial(zeros_like_result, make_graph), landmark_key)
 
         def step(state: td3.TD3State, key: jax.Array) -> tuple[td3.TD3State, td3.Info]:
-            sample_key, relabel_key, landmark_key, update_key = jax.random.split(key, 4)
+            sample_key, relabel_key, update_key = jax.random.split(key, 3)
             rows = sample(buffer, sample_key, config.high.batch_size)
             subgoal, action_loss, info = rows.subgoal, None, {}
             if config.high.relabel:
                 subgoal = relabel(config.high, self.limit, low.actor, self.visible, rows, relabel_key)
                 info["relabelled"] = jnp.mean(jnp.any(subgoal != rows.subgoal, axis=-1))
             if config.uses_adjacency:
-                pseudo = rows.achieved
-                if config.uses_landmarks:
-                    guide = partial(self._guide, low, low_buffer, queue)
-                    pseudo, guide_info = jax.lax.cond(planning, guide, unguided, rows, landmark_key)
+                pseudo, margin = rows.achieved, jnp.asarray(config.adjacency.margin)
+                if graph is not None:
+                    guide = partial(self._guide, low, graph)
+
+                    def unguided(rows: HighRow) -> tuple[jax.Array, td3.Info]:
+                        return rows.achieved, zeros_like_result(guide, rows)[1]
+
+                    pseudo, guide_info = jax.lax.cond(planning, guide, unguided, rows)
+                    margin = jnp.where(planning, config.landmarks.margin, margin)
                     info |= guide_info
-                action_loss = landmark_loss(config.landmarks, self.scheme, network, rows.achieved, pseudo)
+                coefficient = config.landmarks.coefficient
+                action_loss = landmark_loss(coefficient, margin, self.scheme, network, rows.achieved, pseudo)
             batch = high_batch(config.high, rows, subgoal)
             state, update_info = td3.update(self.high, state, batch, update_key, action_loss)
             return state, info | update_info

@@ -74,7 +74,12 @@ class Loop:
         learner, config = self.learner, self.config
         while learner.steps < config.steps and not self.stopped:
             before, start = learner.steps, time.perf_counter()
-            episodes = self.collect()
+            try:
+                episodes = self.collect()
+            except EpisodeError:
+                if not self.stopped:
+                    raise
+                return  # what asked to stop has ended the environments' processes, too
             if self.stopped:  # not learned from yet: the resumed run collects it again
                 return
             collecting = (time.perf_counter() - start) / len(episodes)

@@ -19,7 +19,7 @@ Scheme = Literal["relative", "absolute"]
 
 
 class LowRow(NamedTuple):
-    """A low-level transition, with the subgoal pursued and its successor by the goal transition.
+    """A low-level transition and the subgoal pursued: its reward and the subgoal's successor follow from them.
 
     Actions are scaled to [-1, 1]. `achieved` is the goal-space point of `observation`; `end` is 1 where nothing
     bootstraps.
@@ -29,9 +29,8 @@ class LowRow(NamedTuple):
     achieved: Array
     subgoal: Array
     action: Array
-    reward: Array
     next_observation: Array
-    next_subgoal: Array
+    next_achieved: Array
     end: Array
 
 
@@ -70,13 +69,24 @@ def low_input(visible: Array, observation: Array, subgoal: Array) -> Array:
     return xp.concatenate([observation * visible, subgoal], axis=-1)
 
 
-def low_batch(config: LowConfig, visible: Array, rows: LowRow) -> Batch:
-    """Return sampled low-level transitions as TD3 takes them."""
+def exchange_subgoals(share: float, rows: LowRow) -> LowRow:
+    """Return sampled transitions of which the first `share` have the subgoal of the transition after them.
+
+    What a step did says as much about any other subgoal: its reward and successor are known for all of them. Rows are
+    sampled at random, so their neighbours are random too.
+    """
+    exchanged = (jnp.arange(len(rows.end)) < share * len(rows.end))[:, None]
+    return rows._replace(subgoal=jnp.where(exchanged, jnp.roll(rows.subgoal, -1, axis=0), rows.subgoal))
+
+
+def low_batch(config: LowConfig, scheme: Scheme, visible: Array, rows: LowRow) -> Batch:
+    """Return sampled low-level transitions as TD3 takes them, rewards by eq. 2 or 3."""
+    next_subgoal = goal_transition(scheme, rows.subgoal, rows.achieved, rows.next_achieved)
     return Batch(
         low_input(visible, rows.observation, rows.subgoal),
         rows.action,
-        config.reward_scale * rows.reward,
-        low_input(visible, rows.next_observation, rows.next_subgoal),
+        config.reward_scale * intrinsic_reward(scheme, rows.subgoal, rows.achieved, rows.next_achieved),
+        low_input(visible, rows.next_observation, next_subgoal),
         config.discount * (1.0 - rows.end),
     )
 

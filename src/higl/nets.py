@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
@@ -69,3 +70,8 @@ def tree_finite(tree: Any) -> jax.Array:
     """Return whether every floating-point number of a pytree is finite."""
     leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
+
+
+def zeros_like_result(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return zeros in the shape of what a function would return: the other branch of a compiled condition."""
+    return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(function, *arguments))

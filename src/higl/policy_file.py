@@ -63,6 +63,8 @@ def read_arrays(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     Raises:
         PolicyFileError: the file is missing, damaged or of another format.
     """
+    if path.is_dir():
+        raise PolicyFileError(f"{path} is a folder, and not that of a run (it has no run.json)")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = dict(file.metadata() or {})

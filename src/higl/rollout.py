@@ -6,6 +6,7 @@ to remember no random state but the number of the episode, and continues exactly
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,8 +15,9 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from higl.config import Config
+from higl.envs.adapt import succeeded
 from higl.high import HighRow, Segment, high_input
-from higl.low import LowRow, Scheme, goal_transition, intrinsic_reward, low_input, visible_entries
+from higl.low import LowRow, Scheme, goal_transition, low_input, visible_entries
 from higl.nets import MLP
 from higl.td3 import actor_action
 
@@ -73,6 +75,7 @@ class Policy:
         self.period = config.high.period
         self.scheme: Scheme = config.high.subgoals
         self.low_actor, self.high_actor = low_actor, high_actor
+        self.spaces = spaces
         self.limit = subgoal_limit(config, spaces)
         self.visible = visible_entries(config.low, spaces.observation)
         self.action_low = np.asarray(spaces.action_low)
@@ -127,6 +130,21 @@ class Episode:
         return len(self.reward)
 
 
+def _decide(
+    policy: Policy,
+    states: Sequence[tuple[np.ndarray, ...]],
+    subgoals: Sequence[np.ndarray],
+    rng: np.random.Generator | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the subgoal to pursue in the last of the states so far, and the action."""
+    observation, achieved, desired = states[-1]
+    if len(subgoals) % policy.period == 0:
+        subgoal = policy.propose(observation, desired, rng)
+    else:
+        subgoal = goal_transition(policy.scheme, subgoals[-1], states[-2][1], achieved)
+    return subgoal, policy.act(observation, subgoal, rng)
+
+
 def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: bool) -> Episode:
     """Run one episode. All that is random in it comes from the seed."""
     # Gymnasium seeds the environment's generator like `default_rng(seed)`: one more number, or exploration would repeat
@@ -137,12 +155,7 @@ def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: b
     subgoals, actions, rewards, successes = [], [], [], []
     terminated = truncated = False
     while not (terminated or truncated):
-        current = states[-1]
-        if len(actions) % policy.period == 0:
-            subgoal = policy.propose(current[0], current[2], rng)
-        else:
-            subgoal = goal_transition(policy.scheme, subgoals[-1], states[-2][1], current[1])
-        action = policy.act(current[0], subgoal, rng)
+        subgoal, action = _decide(policy, states, subgoals, rng)
         observation, reward, terminated, truncated, info = env.step(policy.environment_action(action))
         states.append(_float32(observation))
         subgoals.append(subgoal)
@@ -182,12 +195,7 @@ def collect_episodes(env: VectorEnv, policy: Policy, seeds: list[int], *, explor
     subgoals, actions, told = [], [], []
     length = np.zeros(len(seeds), int)
     while not length.all():
-        current = states[-1]
-        if len(actions) % policy.period == 0:
-            subgoal = policy.propose(current[0], current[2], rng)
-        else:
-            subgoal = goal_transition(policy.scheme, subgoals[-1], states[-2][1], current[1])
-        action = policy.act(current[0], subgoal, rng)
+        subgoal, action = _decide(policy, states, subgoals, rng)
         observation, reward, _, _, info = env.step(policy.environment_action(action))
         states.append(_float32(observation))
         subgoals.append(subgoal)
@@ -208,11 +216,6 @@ def _cut(columns: list[np.ndarray], row: int, steps: int) -> Episode:
     return Episode(*states, subgoal, action, reward, success, bool(terminated[-1]), bool(truncated[-1]))
 
 
-def succeeded(info: dict[str, Any]) -> bool:
-    """Return whether a step's info tells of success: `is_success`, or `success` (the mazes of gymnasium-robotics)."""
-    return bool(info.get("is_success", info.get("success", False)))
-
-
 def _float32(observation: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return copies of observation, achieved and desired goal in single precision."""
     return (
@@ -228,19 +231,16 @@ def _ends(config: Config, episode: Episode) -> bool:
 
 
 def low_rows(config: Config, episode: Episode) -> LowRow:
-    """Cut an episode into low-level transitions [T, ...], each with the subgoal's transition and eq. 2 or 3."""
-    achieved, next_achieved = episode.achieved[:-1], episode.achieved[1:]
-    scheme: Scheme = config.high.subgoals
+    """Cut an episode into low-level transitions [T, ...]."""
     end = np.zeros(len(episode), np.float32)
     end[-1] = _ends(config, episode)
     return LowRow(
         observation=episode.observation[:-1],
-        achieved=achieved,
+        achieved=episode.achieved[:-1],
         subgoal=episode.subgoal,
         action=episode.action,
-        reward=intrinsic_reward(scheme, episode.subgoal, achieved, next_achieved),
         next_observation=episode.observation[1:],
-        next_subgoal=goal_transition(scheme, episode.subgoal, achieved, next_achieved),
+        next_achieved=episode.achieved[1:],
         end=end,
     )
 

@@ -48,6 +48,10 @@ class RunFolderError(RuntimeError):
     """A run folder cannot be used: it is none, is damaged, or another process works in it."""
 
 
+class WrongFolderError(RunFolderError, ValueError):
+    """Another folder was meant than the one named; a command that meets it was asked wrongly."""
+
+
 class Lock:
     """The right to write into a run folder. The system takes it back when the process ends, however it ends."""
 
@@ -163,12 +167,17 @@ class RunFolder:
         """Make the folder of a new run.
 
         Raises:
-            RunFolderError: there is something in it already.
+            WrongFolderError: there is something in it already, or it is a file.
         """
+        if is_run(path):
+            loading = f"{config.algo.upper()}.load({str(path)!r}, env)"
+            raise WrongFolderError(f"{path} holds a run already: {loading} goes on with it; or choose another folder")
+        if path.exists() and not path.is_dir():
+            raise WrongFolderError(f"{path} is a file, and a run needs a folder")
         path.mkdir(parents=True, exist_ok=True)
         strangers = sorted({place.name for place in path.iterdir()} - _EARLY_FILES)
         if strangers:
-            raise RunFolderError(f"{path} is not empty (there is {strangers[0]}): choose another --out")
+            raise WrongFolderError(f"{path} is not empty (there is {strangers[0]}): choose another folder")
         lock = Lock(path)
         replace_file(path / CONFIG, to_toml(config).encode())
         facts = {"format": FORMAT, "created": now(), "status": "running", "saved_step": None, "starts": []}
@@ -181,8 +190,13 @@ class RunFolder:
         Raises:
             RunFolderError: it is no run folder, is damaged, or another process works in it.
         """
-        facts, config = read_facts(path), read_config(path)
-        return cls(path, config, facts, Lock(path), warn)
+        read_facts(path)  # a folder that is no run's gets no lock
+        lock = Lock(path)
+        try:  # again: another process may have written until now
+            return cls(path, read_config(path), read_facts(path), lock, warn)
+        except BaseException:
+            lock.release()
+            raise
 
     def close(self) -> None:
         """Close the files and let others write."""
@@ -286,7 +300,7 @@ def read_facts(path: Path) -> dict[str, Any]:
         RunFolderError: the folder is no run's, or the file is damaged or of another format.
     """
     if not is_run(path):
-        raise RunFolderError(f"{path} is not a run folder (it has no {FACTS})")
+        raise WrongFolderError(f"{path} is not a run folder (it has no {FACTS})")
     try:
         facts = json.loads((path / FACTS).read_bytes())
         written = facts["format"]
@@ -304,7 +318,11 @@ def read_config(path: Path) -> Config:
         RunFolderError: they cannot be read, or name settings that this version does not know.
     """
     try:
-        return apply(Config(), read_settings(path / CONFIG))
+        layer = read_settings(path / CONFIG)
+    except SettingsError as error:  # names the file
+        raise RunFolderError(str(error)) from None
+    try:
+        return apply(Config(), layer)
     except SettingsError as error:
         raise RunFolderError(f"{path / CONFIG}: {error}") from None
 

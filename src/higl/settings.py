@@ -98,9 +98,13 @@ def differences(old: Config, new: Config) -> list[str]:
 
 def check_names(names: Iterable[str], known: Iterable[str], *, flag: str = "") -> None:
     """Refuse a setting that does not exist, and name the nearest that does."""
+    known = list(known)
     for name in names:
-        if name not in known:
-            raise SettingsError(f"unknown {'option' if flag else 'setting'} {flag}{name}{nearest(name, known, flag)}")
+        if name in known:
+            continue
+        if part := [other for other in known if other.startswith(f"{name}.")]:
+            raise SettingsError(f"{flag}{name} is a group of settings: name one of them, such as {flag}{part[0]}")
+        raise SettingsError(f"unknown {'option' if flag else 'setting'} {flag}{name}{nearest(name, known, flag)}")
 
 
 def nearest(name: str, known: Iterable[str], flag: str = "") -> str:
@@ -126,9 +130,10 @@ _RANGES = {
     ),
     _AT_LEAST_0: (
         "seed hidden_entries critic_weight_decay exploration target_noise target_noise_clip relabel_candidates "
-        "coverage novelty neighbours start coefficient margin delta similarity goal_within shift"
+        "coverage novelty neighbours start coefficient margin delta similarity goal_within shift random_steps "
+        "random_sigma"
     ),
-    _SHARE: "discount soft_update",
+    _SHARE: "discount soft_update exchange",
 }
 _RANGE_OF = {name: bound for bound, names in _RANGES.items() for name in names.split()}
 

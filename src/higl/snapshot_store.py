@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import io
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +12,7 @@ import numpy as np
 from higl.files import replace_file
 from higl.learner import Learner
 from higl.rollout import Episode
+from higl.snapshots import take_snapshot
 
 MOST_KEPT = 40
 
@@ -31,8 +30,7 @@ class SnapshotStore:
             "eval_success": np.array([bool(episode.success.any()) for episode in episodes]),
             "eval_goals": np.stack([episode.desired[0] for episode in episodes]),
         }
-        if importlib.util.find_spec("higl.snapshots") is not None:
-            arrays |= importlib.import_module("higl.snapshots").take_snapshot(learner, env, episodes[0])
+        arrays |= take_snapshot(learner, env, episodes[0])
         content = io.BytesIO()
         np.savez_compressed(content, allow_pickle=False, **arrays)
         self.folder.mkdir(exist_ok=True)

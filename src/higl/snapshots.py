@@ -53,12 +53,11 @@ def take_snapshot(learner: Learner, env: gymnasium.Env, episode: Episode | None)
         snapshot |= _of_episode(learner, episode)
     if learner.config.uses_landmarks:
         coverage, novelty = _split(learner, found)
-        queue_size = learner.config.landmarks.coverage
         snapshot |= {"coverage": coverage, "novelty": novelty}
-        snapshot["novelty_score"] = found["score"][found["present"][queue_size:]]
+        snapshot["novelty_score"] = found["score"][found["present"][learner.config.landmarks.coverage :]]
         snapshot["planning"] = np.asarray(learner.steps >= learner.config.landmarks.start)
         if episode is not None and size > 0:
-            snapshot |= _graph(learner, found, snapshot)
+            snapshot |= _graph(found, snapshot, learner.config.landmarks.cutoff)
     return {name: _plain(value) for name, value in snapshot.items()}
 
 
@@ -80,18 +79,18 @@ def _program(stages: Stages) -> Any:
         queue = state.novelty.queue
         landmarks = stages.sample_landmarks(state.low_buffer, queue, key)
         config = stages.config.landmarks
-        weights = lm.weigh(
-            stages.distance(state.low.networks), landmarks, observation, achieved, desired, config.neighbours
-        )
-        rules = (config.cutoff, config.goal_within, config.unreached)
-        selection = lm.select(landmarks, weights, desired, *rules)
-        edges = lm.planned_edges(landmarks, weights, desired, *rules)
+        distance = stages.distance(state.low.networks)
+        between = lm.weigh_between(distance, landmarks)
+        graph = lm.graph_of(landmarks, between, config.cutoff)
+        ends = lm.weigh_ends(distance, graph, observation, achieved, desired, config.cutoff, config.neighbours)
+        selection = lm.select(graph, ends, desired, config.cutoff, config.goal_within)
+        edges = lm.cut_ends(ends, config.cutoff)
         return found | {
             "landmarks": landmarks.achieved,
             "present": landmarks.present,
             "score": queue.score,
             "state_landmark": edges.state_landmark[0],
-            "landmark_landmark": edges.landmark_landmark,
+            "landmark_landmark": lm.cut_between(between, config.cutoff),
             "landmark_goal": edges.landmark_goal[:, 0],
             "state_goal": edges.state_goal[0],
             "index": selection.index[0],
@@ -140,7 +139,7 @@ def _split(learner: Learner, found: Snapshot) -> tuple[np.ndarray, np.ndarray]:
     return points[:coverage][present[:coverage]], points[coverage:][present[coverage:]]
 
 
-def _graph(learner: Learner, found: Snapshot, snapshot: Snapshot) -> Snapshot:
+def _graph(found: Snapshot, snapshot: Snapshot, cutoff: float) -> Snapshot:
     """Return the graph of landmarks, first state and goal, cut as the planner cuts it, and the shortest path."""
     present = np.flatnonzero(found["present"])
     count = len(present)
@@ -150,7 +149,7 @@ def _graph(learner: Learner, found: Snapshot, snapshot: Snapshot) -> Snapshot:
     weights[1:-1, 1:-1] = found["landmark_landmark"][np.ix_(present, present)]
     weights[1:-1, -1] = found["landmark_goal"][present]
     weights[0, -1] = found["state_goal"]
-    edges = np.argwhere(weights < lm.CUT_PENALTY)
+    edges = np.argwhere(weights < lm.cut_penalty(cutoff))
     return {
         "nodes": np.concatenate(
             [snapshot["state"][None], snapshot["coverage"], snapshot["novelty"], snapshot["goal"][None]]

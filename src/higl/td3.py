@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import optax
 
 from higl.config import LevelConfig
-from higl.nets import MLP, Array, descend, init_mlp, mlp
+from higl.nets import MLP, Array, descend, init_mlp, mlp, zeros_like_result
 
 Info = dict[str, jax.Array]
 
@@ -171,8 +171,7 @@ def update(
     def leave_policy(state: TD3State) -> tuple[TD3State, Info]:
         networks = state.networks._replace(critics=critics)
         kept = TD3State(networks, state.targets, state.actor_optimiser, critic_optimiser, state.updates + 1)
-        _, info = jax.eval_shape(update_policy, state)
-        return kept, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
+        return kept, zeros_like_result(update_policy, state)[1]
 
     if td3.config.policy_period == 1:
         state, policy_info = update_policy(state)

@@ -68,7 +68,9 @@ class Training(Loop):
         progress: Progress,
         save_every_seconds: float,
         callback: Callback | None = None,
+        how_to_continue: str | None = None,
     ):
+        self.how_to_continue = how_to_continue or f"higl resume {folder.path}"
         self.spaces = Spaces.of(env)
         super().__init__(Learner(folder.config, self.spaces), env, test_env, callback)
         self.folder, self.progress = folder, progress
@@ -187,7 +189,7 @@ class Training(Loop):
         overhead = {"checkpoints": self.seconds_saving, "logs": self.folder.seconds_logging}
         self.folder.update(status="finished" if done and saved else "stopped", seconds=self.seconds, overhead=overhead)
         if not saved:
-            self._warn(f"the run could not be saved at its end; free some space, then: higl resume {self.folder.path}")
+            self._warn(f"the run could not be saved at its end; free some space, then: {self.how_to_continue}")
             return EXIT_FAILED
         if done:
             self._say(
@@ -195,9 +197,7 @@ class Training(Loop):
             )
             return 0
         name = "the callback" if self.stop_signal is None else signal.Signals(self.stop_signal).name
-        self._warn(
-            f"stopped by {name} at step {self.learner.steps:,}, saved. To continue: higl resume {self.folder.path}"
-        )
+        self._warn(f"stopped by {name} at step {self.learner.steps:,}, saved. To continue: {self.how_to_continue}")
         return 0 if self.stop_signal is None else 128 + self.stop_signal
 
     def _fail(self, error: Exception) -> int:
@@ -214,7 +214,7 @@ class Training(Loop):
         self.folder.log_traceback(error)
         self._warn(
             f"{message}; {saved}. The same seed fails in the same place: fix the cause (see log.txt), then "
-            f"`higl resume {self.folder.path}`, or start anew with other settings or another seed"
+            f"`{self.how_to_continue}`, or start anew with other settings or another seed"
         )
         return EXIT_FAILED
 
@@ -234,7 +234,7 @@ class Training(Loop):
 
     @contextmanager
     def _signals(self) -> Generator[None]:
-        """Note the first SIGINT or SIGTERM and go on to a point where the run can be saved; a second one ends it."""
+        """Note a SIGINT, SIGTERM or SIGHUP and go on to a point where the run can be saved; the same again ends it."""
 
         def note(number: int, frame: FrameType | None) -> None:
             self.stop_signal = number

@@ -19,7 +19,7 @@ all_tasks = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def gl():
     """Skip, saying why, where MuJoCo cannot draw."""
     try:
-        render._gl_context(16, 16).free()
+        render.gl_context(16, 16).free()
     except render.RenderError as error:
         pytest.skip(f"NOTHING IS RENDERED IN THIS TEST RUN: {error}")
 

@@ -49,6 +49,7 @@ def test_landmark_maps(runs_folder, tmp_path, capsys):
         (["plot", "RUNS", "--show", "luck"], 2, "expected one of success"),
         (["plot", "RUNS", "--show", "success", "times"], 2, "figure of its own"),
         (["plot", "RUNS", "--show", "progress", "--metrics", "no/such", "--spred", "std"], 2, "--spread"),
+        (["plot", "RUNS", "--metrics", "low/progres"], 2, "none of these runs has measured it; did you mean low/prog"),
         (["plot", "nowhere"], 2, "does not exist"),
         (["landmarks", "RUNS/higl-0", "--phases", "0"], 2, "--phases must be 1 or more"),
         (["landmarks", "RUNS/higl-0", "RUNS/higl-1"], 2, "takes one run"),

@@ -35,7 +35,7 @@ def test_phases_are_even_or_as_asked(runs_folder):
 
 def test_a_map_shows_what_the_snapshot_holds(runs_folder):
     run = read_run(runs_folder / "higl-0")
-    (snapshot,) = load_snapshots(run, run.snapshots[-1:])
+    (snapshot,) = load_snapshots(run.snapshots[-1:])
     axes = draw_landmarks(run, phases=1).axes[0]
     for name, label, colour in (
         ("visited", "visited states", style.VISITED),
@@ -54,7 +54,7 @@ def test_a_map_shows_what_the_snapshot_holds(runs_folder):
 
 def test_the_graph_shows_edges_path_and_plan(runs_folder):
     run = read_run(runs_folder / "higl-0")
-    (snapshot,) = load_snapshots(run, run.snapshots[-1:])
+    (snapshot,) = load_snapshots(run.snapshots[-1:])
     axes = draw_landmarks(run, phases=1, graph=True).axes[0]
     lines = next(group for group in axes.collections if isinstance(group, LineCollection))
     assert len(lines.get_segments()) == len(edge_lines(snapshot)) > 20

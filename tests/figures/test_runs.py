@@ -111,7 +111,7 @@ def test_groups_are_by_task_algorithm_and_settings_that_differ(runs_folder, tmp_
     )
     groups = group_runs([*find_runs([runs_folder]), read_run(more)])
     assert [(group.task, group.label, len(group.runs)) for group in groups] == [
-        ("Point Maze (sparse)", "HIGL, landmarks.coverage 20, landmarks.novelty 20", 3),
+        ("Point Maze (sparse)", "HIGL, landmarks.coverage 40, landmarks.novelty 20", 3),
         ("Point Maze (sparse)", "HIGL, landmarks.coverage 60, landmarks.novelty 60", 1),
         ("Point Maze (sparse)", "HRAC", 2),
         ("Point Maze (sparse)", "HIRO", 1),
@@ -140,7 +140,7 @@ def test_notices_name_their_runs(runs_folder, run_folder):
     [
         ("ant-maze-u", "Ant Maze U (sparse)"),
         ("higl/AntMazeU-v0", "higl/AntMazeU-v0 (sparse)"),
-        ("PointMaze_UMaze-v3", "PointMaze_UMaze-v3 (sparse)"),
+        ("PointMaze_UMaze-v3", "PointMaze_UMaze-v3"),
     ],
 )
 def test_titles_of_tasks(task, title):

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 from policies import give_policy
 from synthetic import synthetic_run
+from tiny import TASK
 
+from higl.config import Config
 from higl.envs import render
 from higl.envs.render import RenderError
 from higl.figures import scene, video
@@ -28,7 +30,7 @@ def frames_of(path):
 
 def has_gl() -> bool:
     try:
-        context = render._gl_context(8, 8)
+        context = render.gl_context(8, 8)
     except RenderError:
         return False
     context.free()
@@ -63,7 +65,7 @@ def test_without_gl_plans_are_drawn_and_the_packages_named(reacher, tmp_path, mo
     def refuse(*_):
         raise RenderError(f"cannot draw: no GL library was found; {render.INSTALL_HINT}")
 
-    monkeypatch.setattr(scene, "_gl_context", refuse)
+    monkeypatch.setattr(scene, "gl_context", refuse)
     told = []
     said = make_video(reacher, tmp_path / "video.mp4", size=64, say=told.append)
     assert said.endswith("drawn as a plan")
@@ -134,6 +136,11 @@ def test_an_environment_of_others_draws_itself_or_is_drawn_as_a_plan(reacher, tm
     told = []
     assert make_video(reacher, tmp_path / "plan.mp4", size=64, say=told.append).endswith("plan")
     assert told
+
+
+def test_an_environment_that_knows_no_drawing_is_made_without(reacher):
+    env = video._make_env(reacher, Config(task=TASK), 64)
+    assert env.render_mode is None
 
 
 def test_a_run_without_a_policy(run_folder, tmp_path):

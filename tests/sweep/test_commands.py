@@ -19,10 +19,10 @@ from .helpers import make_run
 def out(tmp_path) -> Path:
     """Some runs of figure 4a's first seeds: two finished ones, and one that failed."""
     settings = {"reward": "dense", "steps": 1_000_000}
-    names = {"coverage0-0": {"landmarks__coverage": 0}, "coverage10-0": {"landmarks__coverage": 10}, "0": {}}
-    for place, (name, more) in enumerate(names.items()):
-        folder = tmp_path / "runs" / f"ant-maze-u-dense-higl-{name}"
-        make_run(folder, [0.1 * place] * 8, "finished" if place else "failed", **settings, **more)
+    for place, coverage in enumerate((0, 10, 20)):
+        folder = tmp_path / "runs" / f"ant-maze-u-dense-higl-coverage{coverage}-0"
+        state = "finished" if place else "failed"
+        make_run(folder, [0.1 * place] * 8, state, landmarks__coverage=coverage, **settings)
     return tmp_path / "runs"
 
 

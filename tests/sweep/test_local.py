@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from io import StringIO
 from pathlib import Path
 
@@ -100,11 +101,29 @@ def test_a_folder_with_another_run_is_left_alone(catalogue, tmp_path):
     go(plan)
     for run in plan:
         text = (run.folder / "config.toml").read_text()
-        (run.folder / "config.toml").write_text(text.replace("epochs = 25", "epochs = 24"))
+        (run.folder / "config.toml").write_text(text.replace("epochs = 10", "epochs = 9"))
     summary, _ = go(plan)
     assert [reason.partition(": choose")[0] for _, reason in summary.failed] == [
         f"{run.folder} holds a run with other settings (adjacency.epochs)" for run in plan
     ]
+
+
+@pytest.mark.parametrize(("number", "parts"), [(signal.SIGKILL, (0, 1)), (signal.SIGTERM, (1, 0))])
+def test_a_run_that_somebody_ends_is_not_finished(catalogue, tmp_path, number, parts):
+    """Killed, as for want of memory, it has failed; asked to stop, it has stopped; in neither case all is done."""
+    plan = plan_of(catalogue(steps=2_000, seeds=1), tmp_path / "runs")
+    victim = plan[0].folder
+
+    def end() -> None:
+        wait_until(lambda: standing(plan[0]).step > 200)
+        kill(json.loads((victim / "processes.json").read_text())["self"], number)
+
+    threading.Thread(target=end, daemon=True).start()
+    summary, _ = go(plan)
+    assert (len(summary.stopped), len(summary.failed)) == parts
+    assert [reason for _, reason in summary.failed] == ["its process was ended by signal 9"] * parts[1]
+    assert [run.name for run in summary.finished] == [plan[1].name]
+    assert summary.exit_code == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

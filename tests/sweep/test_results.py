@@ -110,7 +110,7 @@ def test_commands(tmp_path, capsys):
     assert main(["results", "table", "--results", results, "--page", page]) == 0
     assert main(["results", "table", "--results", results, "--page", page, "--check"]) == 0
     capsys.readouterr()
-    assert main(["results", "add", str(tmp_path / "none")]) == 1
+    assert main(["results", "add", str(tmp_path / "none")]) == 2
     assert main(["results", "add"]) == 2
     assert main(["results", "tabel"]) == 2
     assert capsys.readouterr().err.splitlines() == [

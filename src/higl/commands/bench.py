@@ -18,7 +18,7 @@ from higl.settings import SettingsError
 class BenchOptions:
     """Time every stage of a run, beside the machine's matrix product rate at the same shapes.
 
-    Several algorithms are measured one after the other, and each compared with the last.
+    Several algorithms are measured in turns, and each compared with the last.
     """
 
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")] = "ant-maze-u"

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from higl.commands.arguments import Cores, Run, asks_for_help, one_line_errors, read_options, show_help
 from higl.intervals import wilson_interval
+from higl.presets import has_preset
 from higl.pretrained import pretrained_run
 from higl.process import available_cores, prepare_process
-from higl.runlog import POLICY, RunFolderError, is_run
+from higl.runlog import POLICY, RunFolderError, WrongFolderError, is_run
 from higl.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -48,9 +49,12 @@ def evaluate(arguments: list[str]) -> int:
         raise SettingsError("--episodes must be 1 or more, and --seed 0 or more")
     file = policy_path(pretrained_run(str(options.run)) if options.pretrained else options.run)
     prepare_process(options.cores)
+    from higl.envs.make import hinting_at_load, make_env_of
     from higl.policy_file import load_policy
 
     _, config = load_policy(file)
+    with hinting_at_load(file if options.run.is_file() else options.run, config):
+        make_env_of(config, "test").close()  # here, so that processes are only started for what they can act in
     outcomes = measure(file, options.seed, options.episodes)
     summary = {"policy": str(file), "task": config.task, "reward": config.reward, "seed": options.seed}
     summary |= summarise(outcomes)
@@ -70,7 +74,7 @@ def policy_path(run: Path) -> Path:
     if run.is_file():
         return run
     if not is_run(run):
-        raise RunFolderError(f"{run} is neither a run folder nor a policy file")
+        raise WrongFolderError(f"{run} is neither a run folder nor a policy file")
     if not (run / POLICY).exists():
         raise RunFolderError(f"{run} has no policy yet: it is written with the first checkpoint")
     return run / POLICY
@@ -118,10 +122,11 @@ def summarise(outcomes: list[Outcome]) -> dict[str, Any]:
 def text(summary: dict[str, Any]) -> str:
     """Return a summary as people read it."""
     low, high = summary["success_interval"]
+    goals = f"{summary['reward']} reward, test goals" if has_preset(summary["task"]) else "its own reward and goals"
     steps = summary["steps_to_success"]
     return "\n".join(
         [
-            f"{summary['policy']}: {summary['task']}, {summary['reward']} reward, test goals, seed {summary['seed']}",
+            f"{summary['policy']}: {summary['task']}, {goals}, seed {summary['seed']}",
             f"  success           {summary['success']:.1%} of {summary['episodes']} episodes "
             f"(95% interval {low:.1%} to {high:.1%})",
             f"  steps to success  {'-' if steps is None else f'{steps:.1f}'}",

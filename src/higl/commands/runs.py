@@ -13,7 +13,16 @@ from rich.console import Console
 from rich.table import Table
 
 from higl.commands.arguments import asks_for_help, one_line_errors, read_options, show_help
-from higl.runlog import RunFolderError, is_locked, is_run, last_evaluation, last_step, read_config, read_facts
+from higl.runlog import (
+    RunFolderError,
+    WrongFolderError,
+    is_locked,
+    is_run,
+    last_evaluation,
+    last_step,
+    read_config,
+    read_facts,
+)
 
 # How deep below the folder asked for a run may lie: DIR/GROUP/RUN.
 _DEPTH = 3
@@ -55,7 +64,7 @@ def runs(arguments: list[str]) -> int:
         return show_help("runs", RunsOptions)
     options = read_options(arguments, RunsOptions, ["folder"])
     if not options.folder.is_dir():
-        raise RunFolderError(f"there is no folder {options.folder}")
+        raise WrongFolderError(f"there is no folder {options.folder}")
     states = [run_state(path, options.folder) for path in find_runs(options.folder)]
     if options.json:
         for state in states:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -106,15 +108,18 @@ def train(arguments: list[str]) -> int:
 def _derived(config: Config, given: set[str], options: TrainOptions) -> Config:
     """Return the settings of a task that no preset knows, fitted to its environment, and tell them."""
     prepare_process(options.cores, options.device)
-    from higl.derive import derive, derive_schedule, describe
+    from higl.derive import NO_SUCCESS_TOLD, derive, derive_schedule, describe, tells_success
     from higl.envs.make import make_env
 
-    config, derived = derive(config, given, make_env(config.task, config.reward))
+    env = make_env(config.task, config.reward)
+    config, derived = derive(config, given, env)
     config, dates = derive_schedule(config, given)
     if not options.quiet:
         print(
             f"{config.task} has no preset; derived from its environment (each can be set):\n{describe(derived + dates)}"
         )
+        if not tells_success(env):
+            print(NO_SUCCESS_TOLD)
     return config
 
 
@@ -133,8 +138,8 @@ def _train_help_with(config: Config, options: TrainOptions) -> object:
 
 def default_folder(config: Config) -> Path:
     """Return where a run goes if nothing is said."""
-    name = f"{config.task.replace('/', '-')}-{config.reward}-{config.algo}-{config.seed}"
-    return Path("runs") / name
+    task = re.sub(r"[/:]", "-", config.task)  # a colon is a host to scp and rsync
+    return Path("runs") / f"{task}-{config.reward}-{config.algo}-{config.seed}"
 
 
 def _train_again(out: Path, config: Config, options: TrainOptions) -> int:
@@ -179,9 +184,10 @@ def _work(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
     """Do the work of a run in this process; return the exit code."""
     prepare_process(options.cores, options.device)
     # Only now: importing JAX fixes what the line above chooses.
-    from higl.envs.make import make_env_of, make_envs_of
+    from higl.envs.make import hinting_at_load, make_env_of, make_envs_of
 
-    env = make_envs_of(config, processes=options.processes)
+    with nullcontext() if new else hinting_at_load(out, config):
+        env = make_envs_of(config, processes=options.processes)
     from higl.rollout import Spaces
     from higl.train import Training, check_device, check_spaces
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -39,8 +41,7 @@ class GoalWrapper(gymnasium.Wrapper):
         self._goal_fn, self._reward_fn, self._desired_fn = goal_fn, reward_fn, desired_fn
         self._success_fn = success_fn
         self._rng = np.random.default_rng()
-        size = len(self._goal(inner.sample()))
-        goal = spaces.Box(-np.inf, np.inf, (size,), np.float32)
+        goal = spaces.Box(-np.inf, np.inf, self._goal(inner.sample()).shape, np.float32)
         self.observation_space = spaces.Dict(observation=inner, achieved_goal=goal, desired_goal=goal)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -48,7 +49,7 @@ class GoalWrapper(gymnasium.Wrapper):
         observation, info = self.env.reset(seed=seed, options=options)
         if seed is not None:  # one more number: the environment's own draws come from the seed alone
             self._rng = np.random.default_rng([seed, _DESIRED])
-        self._desired = np.atleast_1d(np.asarray(self._desired_fn(self._rng), np.float32))
+        self._desired = self.check_desired(self._desired_fn(self._rng))
         return self._dictionary(observation), info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -61,6 +62,15 @@ class GoalWrapper(gymnasium.Wrapper):
         reward = float(self._reward_fn(achieved, desired, info))
         return found, reward, bool(terminated), bool(truncated), info
 
+    def check_desired(self, desired: Any) -> np.ndarray:
+        """Return a desired goal as a vector; refuse one that no achieved goal can equal."""
+        goal = np.atleast_1d(np.asarray(desired, np.float32))
+        parts: Any = self.observation_space
+        expected = parts["desired_goal"].shape
+        if goal.shape != expected:
+            raise ValueError(f"wrap_goal: desired has shape {goal.shape}, and what goal_fn gives {expected}")
+        return goal
+
     def _goal(self, observation: np.ndarray) -> np.ndarray:
         return np.atleast_1d(np.asarray(self._goal_fn(observation), np.float32))
 
@@ -68,7 +78,7 @@ class GoalWrapper(gymnasium.Wrapper):
         return {
             "observation": observation,
             "achieved_goal": self._goal(observation),
-            "desired_goal": self._desired,
+            "desired_goal": self._desired.copy(),
         }
 
 
@@ -92,10 +102,13 @@ def wrap_goal(
             environment's own `info["is_success"]`, if it has one.
 
     Raises:
-        ValueError: the observation is no vector, or there is neither a reward nor a radius.
+        ValueError: the observation is no vector, there is neither a reward nor a radius, or `desired` is not of the
+            shape that `goal_fn` gives.
     """
     if reward_fn is None and radius is None:
         raise ValueError("wrap_goal needs reward_fn or radius, or there is nothing to learn from")
+    if radius is not None and not radius > 0:
+        raise ValueError(f"wrap_goal: radius = {radius}: expected a number more than 0")
 
     def within(achieved: np.ndarray, desired: np.ndarray) -> bool:
         assert radius is not None
@@ -105,7 +118,10 @@ def wrap_goal(
         return 0.0 if within(achieved, desired) else -1.0
 
     draw = desired if callable(desired) else lambda _: np.asarray(desired, np.float32)
-    return GoalWrapper(env, goal_fn, reward_fn or sparse, draw, None if radius is None else within)
+    wrapped = GoalWrapper(env, goal_fn, reward_fn or sparse, draw, None if radius is None else within)
+    if not callable(desired):  # a mistake in it is told here, not at the first reset
+        wrapped.check_desired(desired)
+    return wrapped
 
 
 class ObserveAchieved(gymnasium.ObservationWrapper):
@@ -148,12 +164,16 @@ class EndsInInfo(gymnasium.Wrapper):
         if self._last is not None:
             return self._last
         observation, reward, terminated, truncated, info = self.env.step(action)
-        success = bool(info.get("is_success", info.get("success", False)))
-        told = {"is_success": success, "terminated": bool(terminated), "truncated": bool(truncated)}
+        told = {"is_success": succeeded(info), "terminated": bool(terminated), "truncated": bool(truncated)}
         result = (observation, float(reward), False, False, told)
         if terminated or truncated:
             self._last = result
         return result
+
+
+def succeeded(info: dict[str, Any]) -> bool:
+    """Return whether a step's info tells of success: `is_success`, or `success` (the mazes of gymnasium-robotics)."""
+    return bool(info.get("is_success", info.get("success", False)))
 
 
 def make_vector(factories: Sequence[Callable[[], gymnasium.Env]], *, processes: bool = False) -> VectorEnv:
@@ -169,7 +189,10 @@ class _Ending:
     """A factory of an environment that ends as `EndsInInfo` says."""
 
     def __init__(self, factory: Callable[[], gymnasium.Env]):
-        self._factory = factory
+        self._factory, self._maker = factory, os.getpid()
 
     def __call__(self) -> gymnasium.Env:
+        if os.getpid() != self._maker:
+            # A Ctrl-C reaches every process of a terminal; the one that trains ends its episode first.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         return EndsInInfo(self._factory())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -10,11 +11,8 @@ from gymnasium import spaces
 
 PARTS = ("observation", "achieved_goal", "desired_goal")
 
-_WRAPPER = """
-import higl
-env = higl.wrap_goal(env, goal_fn=lambda observation: observation[:2], desired=[1.0, 2.0], radius=0.5)
-agent = higl.HIGL(env)
-"""
+_WRAPPER = "env = higl.wrap_goal(env, goal_fn=lambda observation: observation[:2], desired=[1.0, 2.0], radius=0.5)"
+_STEP = "(observation, reward, terminated, truncated, info)"
 
 
 class TaskError(ValueError):
@@ -27,8 +25,8 @@ def check_env(env: gymnasium.Env, name: str) -> None:
     Raises:
         TaskError: what is wrong, and what to do about it.
     """
+    _check_action_space(name, env.action_space)  # first: no wrapper of ours mends it, as one does the other
     _check_observation_space(name, env.observation_space)
-    _check_action_space(name, env.action_space)
     _check_steps(name, env)
 
 
@@ -36,8 +34,9 @@ def _check_observation_space(name: str, space: spaces.Space) -> None:
     if not isinstance(space, spaces.Dict) or not set(PARTS) & set(space):
         raise TaskError(
             f"task {name!r} is not goal-conditioned: its observation is {_short(space)}, and must be a Dict of "
-            f"{', '.join(PARTS)}. Three lines make it so (which numbers are the goal, where it lies, how near is near):"
-            + _WRAPPER
+            f"{', '.join(PARTS)}. A wrapper makes it so (which numbers are the goal, where it lies, how near is near): "
+            f"{_WRAPPER}. Give that to higl.HIGL; for `higl train`, register a function that returns it under an id of "
+            "your own (docs/own-environment.md)"
         )
     missing = [part for part in PARTS if part not in space.spaces]
     if missing:
@@ -74,22 +73,32 @@ def _check_action_space(name: str, space: spaces.Space) -> None:
 
 def _check_steps(name: str, env: gymnasium.Env) -> None:
     """Reset the environment and step it once, and compare what comes with what was declared."""
-    reset = env.reset(seed=0)
+    reset: Any = _called(name, "reset(seed=0)", lambda: env.reset(seed=0))
     if not isinstance(reset, tuple) or len(reset) != 2:
         raise TaskError(f"task {name!r}: reset must return (observation, info), as Gymnasium has it")
     _check_observation(name, env, reset[0], "reset")
     low, high = _bounds(env)
-    step: Any = env.step(((low + high) / 2).astype(env.action_space.dtype))
+    middle = ((low + high) / 2).astype(env.action_space.dtype)
+    step: Any = _called(name, "step", lambda: env.step(middle))
     if not isinstance(step, tuple) or len(step) != 5:
-        raise TaskError(
-            f"task {name!r}: step must return (observation, reward, terminated, truncated, info), as Gymnasium has it"
-        )
+        raise TaskError(f"task {name!r}: step must return {_STEP}, as Gymnasium has it")
     observation, reward, _, _, info = step
     _check_observation(name, env, observation, "step")
     if np.ndim(reward) != 0 or not np.isfinite(np.float64(reward)):
         raise TaskError(f"task {name!r}: the reward must be a finite number, and step gave {reward!r}")
     if not isinstance(info, dict):
         raise TaskError(f"task {name!r}: the info must be a dict, and step gave {type(info).__name__}")
+
+
+def _called(name: str, what: str, call: Callable[[], Any]) -> Any:
+    """Return what a call of the environment gives; one that raises is told with its reason."""
+    try:
+        return call()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, ValueError) and "to unpack" in str(error):  # from a wrapper, such as TimeLimit
+            reason += f" (reset must return (observation, info), and step {_STEP})"
+        raise TaskError(f"task {name!r}: {what} raised {reason}") from error
 
 
 def _check_observation(name: str, env: gymnasium.Env, observation: Any, where: str) -> None:
@@ -102,13 +111,16 @@ def _check_observation(name: str, env: gymnasium.Env, observation: Any, where: s
         try:
             value = np.asarray(observation[part], np.float64)
         except (TypeError, ValueError):
-            raise TaskError(f"task {name!r}: {where} gave a {part} that is no vector of numbers") from None
-        if value.shape != declared[part].shape:
-            raise TaskError(
-                f"task {name!r}: {where} gave a {part} of shape {value.shape}, and {declared[part].shape} was declared"
-            )
+            raise TaskError(f"task {name!r}: {where} gave {_a(part)} that is no vector of numbers") from None
+        shape = declared[part].shape
+        if value.shape != shape:
+            raise TaskError(f"task {name!r}: {where} gave {_a(part)} of shape {value.shape}, and {shape} was declared")
         if not np.isfinite(value).all():
             raise TaskError(f"task {name!r}: {where} gave NaN or infinity in {part}")
+
+
+def _a(part: str) -> str:
+    return f"{'a' if part == 'desired_goal' else 'an'} {part}"
 
 
 def _bounds(env: gymnasium.Env) -> tuple[np.ndarray, np.ndarray]:

@@ -75,7 +75,7 @@ class OffscreenRenderer:
 
     def __init__(self, env: GoalEnv) -> None:
         self._shape = (env.height, env.width, 3)
-        self._gl = _gl_context(env.width, env.height)
+        self._gl = gl_context(env.width, env.height)
         self._gl.make_current()
         self._painter = _Painter(env)
         mujoco.mjr_resizeOffscreen(env.width, env.height, self._painter.context)
@@ -178,7 +178,7 @@ def camera_of(env: GoalEnv) -> mujoco.MjvCamera:
     return camera
 
 
-def _gl_context(width: int, height: int) -> Any:
+def gl_context(width: int, height: int) -> Any:
     """Return a GL context of MuJoCo's for drawing without a window.
 
     Raises:

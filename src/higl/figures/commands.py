@@ -12,7 +12,7 @@ import tyro
 
 from higl.commands.arguments import Run, asks_for_help, make_options, one_line_errors, show_help
 from higl.pretrained import pretrained_run
-from higl.settings import SettingsError, parse_flags, setting_types
+from higl.settings import SettingsError, nearest, parse_flags, setting_types
 
 if TYPE_CHECKING:
     from higl.figures import runs as run_folders
@@ -143,6 +143,10 @@ def plot(arguments: list[str]) -> int:
     from higl.figures.statistics import Smoothing
 
     runs = find_runs(options.runs)
+    known = sorted({name for run in runs for name in run.metrics} - {"step", "episode", "time"})
+    for name in options.metrics:
+        if known and name not in known:
+            raise SettingsError(f"--metrics {name}: none of these runs has measured it{nearest(name, known)}")
     _warn(notices_of(runs))
     if "times" in options.show:
         if options.show != ("times",):

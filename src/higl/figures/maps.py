@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 # Share of the outer walls' width that a map leaves out: the maze is inside.
 _CROPPED = 0.6
 _MARGIN = 0.08
-# Distances below this share of the map's size are not drawn as arrows.
-_SHORT = 0.004
 
 
 class NoSnapshotsError(RuntimeError):
@@ -66,7 +64,7 @@ def projections(task: str, goal_size: int) -> list[Projection]:
     return [Projection(i, j, (f"g{i + 1}", f"g{j + 1}")) for i, j in pairs[:3]]
 
 
-def load_snapshots(run: Run, chosen: Sequence[SnapshotFile]) -> list[Columns]:
+def load_snapshots(chosen: Sequence[SnapshotFile]) -> list[Columns]:
     """Return those of the snapshots that can be read, each with its `step`."""
     loaded = [snapshot.load() | {"step": np.asarray(snapshot.step)} for snapshot in chosen]
     return [snapshot for snapshot in loaded if goal_size(snapshot) > 0]
@@ -151,7 +149,7 @@ def draw_landmarks(run: Run, phases: int = 4, steps: Sequence[int] = (), *, grap
     """
     from matplotlib.figure import Figure
 
-    snapshots = load_snapshots(run, choose_phases(run.snapshots, phases, steps))
+    snapshots = load_snapshots(choose_phases(run.snapshots, phases, steps))
     if not snapshots:
         raise NoSnapshotsError(f"{run.path} has no snapshot yet: they are taken at evaluations")
     shown = projections(run.task, goal_size(snapshots[-1]))

@@ -19,8 +19,9 @@ from higl import __version__
 from higl.figures import svg
 from higl.figures.curves import LOSSES, OTHER, PROGRESS, Panel, evaluation_panels, metric_panels, stage_times
 from higl.figures.maps import goal_size, load_snapshots, projections, success_of
-from higl.figures.runs import Columns, Run, algorithm_name, flat, notices_of, task_title
+from higl.figures.runs import Columns, Run, algorithm_name, notices_of, task_title
 from higl.figures.style import OTHER_STAGE, STAGE_COLOURS, dashes, seconds_text, steps_text
+from higl.settings import flat
 
 MOST_MOMENTS = 40
 """Snapshots in the slider of a run, at most."""
@@ -251,7 +252,7 @@ def _maps(page: Page, run: Run, key: str, level: str) -> str:
     chosen = run.snapshots
     if len(chosen) > MOST_MOMENTS:
         chosen = [chosen[place] for place in np.linspace(0, len(chosen) - 1, MOST_MOMENTS).round().astype(int)]
-    snapshots = load_snapshots(run, chosen)
+    snapshots = load_snapshots(chosen)
     if not snapshots:
         return f'<{level}>Landmarks</{level}><p class="soft">No snapshot yet: they are taken at evaluations.</p>'
     page.maps[f"{key}-maps"] = [_moment_title(snapshot) for snapshot in snapshots]

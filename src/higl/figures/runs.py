@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 
 from higl.config import Config
+from higl.presets import has_preset
 from higl.runlog import CONFIG, EVALUATIONS, FACTS, METRICS, POLICY, SNAPSHOTS, is_locked
+from higl.settings import flat
 
 VIDEO = "video.mp4"
 """Where `higl render` puts a run's video, and the report looks for it."""
@@ -137,9 +139,9 @@ def algorithm_name(algo: str) -> str:
 
 
 def task_title(task: str, reward: str) -> str:
-    """Return a task's name for people: 'Ant Maze U (sparse)'; Gymnasium ids stay as they are."""
+    """Return a task's name for people: 'Ant Maze U (sparse)'; ids stay as they are, and other tasks have one reward."""
     name = " ".join(word.capitalize() for word in task.split("-")) if task.islower() and "/" not in task else task
-    return f"{name} ({reward})" if reward else name
+    return f"{name} ({reward})" if reward and has_preset(task) else name
 
 
 # --- Reading --------------------------------------------------------------------------------------------------------
@@ -301,14 +303,6 @@ def _list_snapshots(run: Run) -> list[SnapshotFile]:
     if broken:
         run.notices.append(f"{SNAPSHOTS}/: {len(broken)} of {len(files)} files are damaged and left out.")
     return sorted((SnapshotFile(int(path.stem), path) for path in files if path not in broken), key=lambda s: s.step)
-
-
-def flat(nested: dict[str, Any], prefix: str = "") -> Settings:
-    """Return nested settings by dotted name."""
-    found: Settings = {}
-    for name, value in nested.items():
-        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return found
 
 
 def notices_of(runs: Sequence[Run]) -> list[str]:

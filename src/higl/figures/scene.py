@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw
 
 from higl.envs.base import GoalEnv
 from higl.envs.maze import MazeEnv
-from higl.envs.render import _gl_context, camera_of
+from higl.envs.render import camera_of, gl_context
 from higl.figures import style
 from higl.figures.maps import Projection, extent, points_of
 from higl.figures.runs import Columns
@@ -81,7 +81,7 @@ class ScenePainter:
     def __init__(self, env: GoalEnv, markers: Markers):
         self._env, self._markers = env, markers
         self.colours = markers.colours
-        self._gl = _gl_context(env.width, env.height)
+        self._gl = gl_context(env.width, env.height)
         self._gl.make_current()
         self._context = _context(env.model)
         mujoco.mjr_resizeOffscreen(env.width, env.height, self._context)

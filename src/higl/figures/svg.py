@@ -83,7 +83,7 @@ def chart(panel: Panel, key: str, *, wide: bool) -> str:
     """Return a panel's curves as SVG; `key` names it for the page's script."""
     width, height = WIDE if wide else SMALL
     axes = Axes(panel, width, height)
-    parts = [_grid(axes, panel)]
+    parts = [_grid(axes)]
     parts += [_band(axes, curve) for curve in panel.curves]
     parts += [_line(axes, curve) for curve in panel.curves]
     if not any(len(curve.steps) for curve in panel.curves):
@@ -104,7 +104,7 @@ def _last(curve: Curve) -> str:
     return f"{finite[-1]:.3g}" if len(finite) else "unknown"
 
 
-def _grid(axes: Axes, panel: Panel) -> str:
+def _grid(axes: Axes) -> str:
     parts = []
     for value in nice_ticks(axes.low, axes.high):
         y = float(axes.y(value))

@@ -84,7 +84,7 @@ def make_video(
         RenderError: `flat=False`, and there is no usable GL library.
     """
     policy, config = _load_policy(run)
-    env = _make_env(config, size)
+    env = _make_env(run, config, size)
     try:
         takes = _takes(env, policy, seed, max(best, episodes), whole)
         if best:
@@ -115,11 +115,16 @@ def _load_policy(run: Run) -> tuple[Policy, Config]:
         raise VideoError(str(error)) from None
 
 
-def _make_env(config: Config, size: int) -> Any:
-    from higl.envs.make import is_own, make_env_of
+def _make_env(run: Run, config: Config, size: int) -> Any:
+    from higl.envs.make import TaskError, hinting_at_load, is_own, make_env_of
 
-    options = {"width": size, "height": size} if is_own(config.task) else {}
-    return make_env_of(config, "test", render_mode="rgb_array", **options)
+    if is_own(config.task):
+        return make_env_of(config, "test", render_mode="rgb_array", width=size, height=size)
+    with hinting_at_load(run.path, config):
+        try:
+            return make_env_of(config, "test", render_mode="rgb_array")
+        except TaskError:  # it may be one that draws nothing, and takes no such option
+            return make_env_of(config, "test")
 
 
 def _takes(env: Any, policy: Policy, seed: int, count: int, whole: bool) -> list[Take]:
@@ -140,7 +145,7 @@ def _takes(env: Any, policy: Policy, seed: int, count: int, whole: bool) -> list
 
 
 def _last_snapshot(run: Run) -> Columns | None:
-    found = load_snapshots(run, run.snapshots[-1:])
+    found = load_snapshots(run.snapshots[-1:])
     return found[0] if found else None
 
 
@@ -197,15 +202,16 @@ class PicturePainter:
     colours: dict[str, str] = {}  # noqa: RUF012 (never written to)
 
     def __init__(self, env: Any):
-        from higl.envs.render import RenderError, _gl_context
+        from higl.envs.render import RenderError, gl_context
 
         self._env = env
-        _gl_context(8, 8).free()  # chooses the GL library that Gymnasium then takes too
+        gl_context(8, 8).free()  # chooses the GL library that Gymnasium then takes too
         try:
             env.reset()
             self.paint(None)
         except Exception as error:  # whatever it draws with has errors of its own
-            raise RenderError(f"{env.spec.id if env.spec else env} cannot draw itself ({error})") from error
+            reason = str(error) or type(error).__name__
+            raise RenderError(f"{env.spec.id if env.spec else env} cannot draw itself ({reason})") from error
 
     def paint(self, moment: Moment | None) -> np.ndarray:
         """Return a picture, uint8 [H, W, 3]."""

@@ -7,13 +7,13 @@ is a `CatalogueError` of one line that says where. Imports neither NumPy nor JAX
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from higl.config import Config, Reward
-from higl.settings import Layer, SettingsError, build_config, nearest
+from higl.settings import Layer, SettingsError, build_config, flat, nearest
 
 PAPER = Path(__file__).with_name("paper.toml")
 
@@ -153,19 +153,11 @@ def _settings(where: str, nested: Any) -> Layer:
     """Return nested settings as a flat layer."""
     if not isinstance(nested, dict):
         raise CatalogueError(f"{where}: settings: expected a table")
-    flat = dict(_flat(nested))
+    layer = flat(nested)
     for name in _NOT_SETTINGS:
-        if name in flat:
+        if name in layer:
             raise CatalogueError(f"{where}: {name} is not a setting here: `tasks` and `seeds` say it")
-    return flat
-
-
-def _flat(nested: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
-    for name, value in nested.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
+    return layer
 
 
 def _check_configs(where: str, entry: Entry) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from higl.config import Config
 from higl.presets import preset
-from higl.settings import setting_types
+from higl.settings import flat, setting_types
 
 # Settings that a name tells in its own place, or that do not tell two runs apart.
 _OWN_PLACE = ("task", "reward", "algo", "preset", "seed", "steps")
@@ -48,12 +48,7 @@ def run_name(config: Config) -> str:
 
 def same_but_steps(first: Config, second: Config) -> bool:
     """Return whether two runs are one, perhaps of different lengths."""
-    return _without(first, "steps") == _without(second, "steps")
-
-
-def same_but_seed(first: Config, second: Config) -> bool:
-    """Return whether two runs are seeds of one curve."""
-    return _without(first, "steps", "seed") == _without(second, "steps", "seed")
+    return not different_settings(first, second, "steps")
 
 
 def different_settings(first: Config, second: Config, *leave_out: str) -> list[str]:
@@ -62,18 +57,9 @@ def different_settings(first: Config, second: Config, *leave_out: str) -> list[s
     return [name for name in one if one[name] != other[name] and name not in leave_out]
 
 
-def _without(config: Config, *names: str) -> dict[str, Any]:
-    return {name: value for name, value in _flat(config).items() if name not in names}
-
-
 def _flat(config: Config) -> dict[str, Any]:
     """Return all settings by dotted name."""
-    flat: dict[str, Any] = {}
-    for name, value in msgspec.to_builtins(config).items():
-        flat |= (
-            {f"{name}.{inner}": found for inner, found in value.items()} if isinstance(value, dict) else {name: value}
-        )
-    return flat
+    return flat(msgspec.to_builtins(config))
 
 
 @cache

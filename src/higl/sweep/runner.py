@@ -73,10 +73,10 @@ class Summary:
 
     @property
     def exit_code(self) -> int:
-        """Return 0 if every run is finished, 128 + N if signal N stopped the sweep, 1 if a run failed."""
+        """Return 0 if every run is finished, 128 + N if signal N stopped the sweep, else 1."""
         if self.signal is not None:
             return EXIT_STOPPED + self.signal
-        return EXIT_FAILED if self.failed else 0
+        return EXIT_FAILED if self.failed or self.stopped else 0
 
 
 class Stopper:
@@ -113,7 +113,7 @@ def run_sweep(plan: Sequence[PlannedRun], backend: Backend, console: Console, ti
                 while waiting and not stopper.count and backend.free():
                     backend.start(waiting.popleft())
                 for ended in backend.poll():
-                    _sort_in(summary, ended, board)
+                    _sort_in(summary, ended, board, stopping=stopper.count > 0)
                 board.look(summary.failed)
                 told = _tell(stopper.count, told, backend, board)
                 time.sleep(_LOOK_EVERY if backend.active() else 0)
@@ -140,12 +140,12 @@ def _sort_out(plan: Sequence[PlannedRun]) -> tuple[Summary, deque[PlannedRun]]:
     return summary, waiting
 
 
-def _sort_in(summary: Summary, ended: Ended, board: Board) -> None:
+def _sort_in(summary: Summary, ended: Ended, board: Board, *, stopping: bool) -> None:
     run, now = ended.run, standing(ended.run)
     if now.done:
         summary.finished.append(run)
         board.say(f"finished: {run.name}{_result(now)}")
-    elif ended.reason is None and (now.state == "stopped" or ended.code in _STOPPED_CODES):
+    elif ended.reason is None and (ended.code in _STOPPED_CODES or (stopping and now.state == "stopped")):
         summary.stopped.append(run)
     else:
         reason = ended.reason or reason_of_failure(run, ended.code)
