@@ -282,6 +282,16 @@ def test_resume_trains_on(whole, tmp_path):
     assert [line["step"] for line in tiny.lines(tmp_path / "run")] == list(range(20, 241, 20))
 
 
+def test_resume_does_not_go_back(whole, tmp_path, capsys):
+    shutil.copytree(whole, tmp_path / "run")
+    before = (tmp_path / "run" / "config.toml").read_bytes()
+    code, _, error = tell(capsys, "resume", tmp_path / "run", "--steps", 100)
+    assert code == 2
+    assert "--steps 100" in error
+    assert "has reached 200 steps already" in error
+    assert (tmp_path / "run" / "config.toml").read_bytes() == before
+
+
 # --- Interruptions --------------------------------------------------------------------------------------------------
 
 

@@ -45,6 +45,14 @@ def test_progress_by_hand():
     assert metrics["low/progress_share"] == pytest.approx(np.mean(shares))
 
 
+def test_segments_that_hardly_move_are_still():
+    episode = walk()
+    assert segment_metrics(episode, 2, "relative")["low/still"] == 0
+    fallen = episode.achieved.copy()
+    fallen[3:] = fallen[2] + 0.01
+    assert segment_metrics(replace(episode, achieved=fallen), 2, "relative")["low/still"] == pytest.approx(2 / 3)
+
+
 def test_progress_towards_absolute_subgoals():
     episode = walk()
     starts = np.array([0, 0, 2, 2, 4])

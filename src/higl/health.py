@@ -15,12 +15,16 @@ from higl.td3 import TD3, Networks, policy_value
 # An action counts as saturated when it is this close to its range.
 _SATURATED = 0.99
 
+# A segment counts as still when it moved by less than this share of the distance to its subgoal.
+_STILL = 0.02
+
 
 def episode_metrics(config: Config, episode: Episode) -> dict[str, float]:
     """Return what an episode alone shows: success, return, and how the low level did on its subgoals.
 
     `low/progress` is how far a segment moved along its subgoal, in units of the goal space; `low/progress_share` is
-    the share of the distance to the subgoal that it covered.
+    the share of the distance to the subgoal that it covered; `low/still` is the share of segments that hardly moved at
+    all: a body that fell over or got stuck.
     """
     period, scheme = config.high.period, config.high.subgoals
     return {
@@ -33,7 +37,7 @@ def episode_metrics(config: Config, episode: Episode) -> dict[str, float]:
 
 
 def segment_metrics(episode: Episode, period: int, scheme: Scheme) -> dict[str, float]:
-    """Return the low level's progress per segment and how far the subgoals lay."""
+    """Return the low level's progress per segment, how far the subgoals lay, and how often it did not move."""
     starts = np.arange(0, len(episode), period)
     stops = np.minimum(starts + period, len(episode))
     begin, end = episode.achieved[starts], episode.achieved[stops]
@@ -44,6 +48,7 @@ def segment_metrics(episode: Episode, period: int, scheme: Scheme) -> dict[str, 
     return {
         "low/progress": float((((end - begin) * offset).sum(1) / safe).mean()),
         "low/progress_share": float(((distance - left) / safe).mean()),
+        "low/still": float((np.linalg.norm(end - begin, axis=1) < _STILL * distance).mean()),
         "low/subgoal_distance": float(distance.mean()),
     }
 

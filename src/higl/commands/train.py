@@ -173,6 +173,9 @@ def resume(arguments: list[str]) -> int:
     config = read_config(options.run) if is_run(options.run) else Config()
     facts = read_facts(options.run)
     if options.steps is not None:
+        reached = facts["saved_step"] or 0
+        if options.steps < reached:
+            raise SettingsError(f"--steps {options.steps}: {options.run} has reached {reached} steps already")
         config = apply(config, {"steps": options.steps})
     if facts["status"] == "finished" and config == read_config(options.run):
         print(f"{options.run} is finished. `higl resume {options.run} --steps N` trains it on to N steps.")

@@ -53,11 +53,12 @@ LOSSES = {
 }
 OTHER = "evaluation, logs, other"
 """What of the time is not measured by stage."""
-SHARES = ("high/selected_coverage", "high/selected_novelty", "high/selected_goal")
+SHARES = ("high/selected_coverage", "high/selected_novelty", "high/selected_goal", "low/still")
 """Measurements that lie between 0 and 1."""
 PROGRESS = {
     "low/progress": "low level: progress per segment",
     "low/progress_share": "low level: share of the way covered",
+    "low/still": "low level: segments that hardly move",
     "low/subgoal_distance": "distance of the subgoals",
 }
 
