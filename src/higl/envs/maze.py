@@ -81,33 +81,13 @@ class MazeEnv(GoalEnv):
         rows = base.map if map is None else map
         if rows is None:
             raise ValueError("a maze needs a map: pass map=(rows of '#', '.', 'S' and 'G')")
-        cell = base.cell if cell is None else cell
-        self.maze = Maze(rows, cell)
-        body = base.body if body is None else body
-        if body not in MAZE_BODIES:
-            raise ValueError(f"unknown body {body!r}; choose from {' or '.join(repr(name) for name in MAZE_BODIES)}")
-        overrides: dict[str, Any] = {"body": body, "map": self.maze.rows, "cell": float(cell)}
-        if radius is None and (map is not None or cell != base.cell or math.isnan(base.radius)):
-            radius = RADIUS_PER_CELL * cell
-        if radius is not None:
-            overrides["radius"] = _positive("radius", radius)
-        if max_steps is not None:
-            overrides["max_steps"] = int(_positive("max_steps", max_steps))
-        if ends_on_success is not None:
-            overrides["ends_on_success"] = bool(ends_on_success)
-        if position_noise is not None:
-            if not position_noise >= 0.0:
-                raise ValueError(f"position_noise must not be negative, not {position_noise!r}")
-            overrides["position_noise"] = float(position_noise)
-        if map is not None or goal is not None or goal_range is not None:
-            overrides |= _goals(self.maze, base, goal, goal_range, own_map=map is not None)
-        task_numbers = dataclasses.replace(base, **overrides)
-        if isinstance(task_numbers.test_goal, FixedGoal):
-            x, y = task_numbers.test_goal.at
-            self.maze.check_goal((x, y), task_numbers.radius)
+        self.maze = Maze(rows, base.cell if cell is None else cell)
+        task_numbers = _task_numbers(
+            base, self.maze, map is not None, body, goal, goal_range, radius, max_steps, ends_on_success, position_noise
+        )
 
-        self.body = MAZE_BODIES[body]
-        model = maze_model(body, self.maze.rows, self.maze.cell, task_numbers.radius)
+        self.body = MAZE_BODIES[task_numbers.body]
+        model = maze_model(task_numbers.body, self.maze.rows, self.maze.cell, task_numbers.radius)
         super().__init__(
             task_numbers,
             model,
@@ -240,6 +220,44 @@ def _own_task() -> Task:
         max_steps=DEFAULT_MAX_STEPS,
         description="a maze of one's own",
     )
+
+
+def _task_numbers(
+    base: Task,
+    maze: Maze,
+    own_map: bool,
+    body: str | None,
+    goal: Sequence[float] | None,
+    goal_range: Sequence[Sequence[float]] | None,
+    radius: float | None,
+    max_steps: int | None,
+    ends_on_success: bool | None,
+    position_noise: float | None,
+) -> Task:
+    """Return a task's numbers with those that the environment's arguments give; None leaves the task's."""
+    body = base.body if body is None else body
+    if body not in MAZE_BODIES:
+        raise ValueError(f"unknown body {body!r}; choose from {' or '.join(repr(name) for name in MAZE_BODIES)}")
+    given: dict[str, Any] = {"body": body, "map": maze.rows, "cell": maze.cell}
+    if radius is None and (own_map or maze.cell != base.cell or math.isnan(base.radius)):
+        radius = RADIUS_PER_CELL * maze.cell
+    if radius is not None:
+        given["radius"] = _positive("radius", radius)
+    if max_steps is not None:
+        given["max_steps"] = int(_positive("max_steps", max_steps))
+    if ends_on_success is not None:
+        given["ends_on_success"] = bool(ends_on_success)
+    if position_noise is not None:
+        if not position_noise >= 0.0:
+            raise ValueError(f"position_noise must not be negative, not {position_noise!r}")
+        given["position_noise"] = float(position_noise)
+    if own_map or goal is not None or goal_range is not None:
+        given |= _goals(maze, base, goal, goal_range, own_map=own_map)
+    task = dataclasses.replace(base, **given)
+    if isinstance(task.test_goal, FixedGoal):
+        x, y = task.test_goal.at
+        maze.check_goal((x, y), task.radius)
+    return task
 
 
 def _goals(
