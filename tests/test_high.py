@@ -120,7 +120,14 @@ def test_automatic_shift_is_the_average_distance_of_the_selected_landmarks():
     np.testing.assert_allclose(pseudo, [[0.6 * shift, 0.8 * shift], [1.0, 1.0 + shift], [5.0, 5.0]], rtol=1e-6)
 
 
-@pytest.mark.parametrize("mode", ["fixed", "automatic", "raw"])
+def test_capped_pseudo_landmark_does_not_pass_the_landmark():
+    achieved = jnp.array([[1.0, 1.0], [0.0, 0.0]])
+    selected = jnp.array([[4.0, 5.0], [0.0, 1.0]])
+    pseudo = high.pseudo_landmark(LandmarksConfig(pseudo="capped", shift=2.0), achieved, selected)
+    np.testing.assert_allclose(pseudo, [[2.2, 2.6], [0.0, 1.0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["fixed", "capped", "automatic", "raw"])
 def test_a_landmark_at_distance_zero_gives_the_current_state(mode):
     achieved = jnp.array([[1.0, -2.0], [0.0, 0.0]])
     pseudo = high.pseudo_landmark(LandmarksConfig(pseudo=mode), achieved, achieved)

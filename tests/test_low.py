@@ -86,17 +86,18 @@ def test_transitions_as_td3_takes_them(scheme, next_subgoals, rewards):
     np.testing.assert_allclose(batch.discount, [0.9, 0.0])
 
 
+@pytest.mark.parametrize(("scheme", "taken"), [("relative", "subgoal"), ("absolute", "achieved")])
 @pytest.mark.parametrize(("share", "exchanged"), [(0.0, 0), (0.5, 3), (0.34, 3), (1.0, 6)])
-def test_exchanged_subgoals_come_from_other_transitions(share, exchanged):
+def test_exchanged_subgoals_come_from_other_transitions(share, exchanged, scheme, taken):
     rng = np.random.default_rng(0)
     shapes = {"observation": (6, 3), "achieved": (6, 2), "subgoal": (6, 2), "action": (6, 1), "end": (6,)}
     shapes |= {"next_observation": (6, 3), "next_achieved": (6, 2)}
     rows = low.LowRow(**{name: jnp.asarray(rng.normal(size=shape)) for name, shape in shapes.items()})
-    changed = low.exchange_subgoals(share, rows)
+    changed = low.exchange_subgoals(scheme, share, rows)
     others = [1, 2, 3, 4, 5, 0]
     for row in range(6):
-        source = others[row] if row < exchanged else row
-        np.testing.assert_array_equal(changed.subgoal[row], rows.subgoal[source])
+        expected = getattr(rows, taken)[others[row]] if row < exchanged else rows.subgoal[row]
+        np.testing.assert_array_equal(changed.subgoal[row], expected)
     for name in shapes.keys() - {"subgoal"}:
         np.testing.assert_array_equal(getattr(changed, name), getattr(rows, name))
 

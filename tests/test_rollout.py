@@ -93,6 +93,30 @@ def test_actions_and_subgoals_stay_in_their_ranges():
     np.testing.assert_array_equal(np.abs(acting.propose(many, goals, rng)).max(0), [3.0, 2.0])
 
 
+@pytest.mark.parametrize("config", [CONFIG, ABSOLUTE], ids=["relative", "absolute"])
+def test_random_subgoals_lie_around_where_the_body_is(config):
+    acting = policy(changed(config, high={"random_sigma": 0.1}))
+    achieved = np.tile(np.array([1.0, -0.5], np.float32), (20_000, 1))
+    subgoals = acting.random_subgoal(achieved, np.random.default_rng(0))
+    targets = subgoals + achieved if config.high.subgoals == "relative" else subgoals
+    np.testing.assert_allclose(targets.mean(0), [1.0, -0.5], atol=0.01)
+    np.testing.assert_allclose(targets.std(0), [0.1, 0.1], rtol=0.05)
+    assert (np.abs(acting.random_subgoal(achieved * 100, np.random.default_rng(0))) <= [3.0, 2.0]).all()
+
+
+def test_random_subgoals_are_pursued_while_the_policy_says_so():
+    acting = policy(CONFIG)
+    acting.random_subgoals = True
+    env = PointEnv(steps=23)
+    exploring = collect_episode(env, acting, 3, explore=True)
+    rng = np.random.default_rng([3, 1])
+    assert not np.allclose(exploring.subgoal[0], acting.propose(exploring.observation[0], exploring.desired[0], rng))
+    testing = collect_episode(env, acting, 3, explore=False)
+    np.testing.assert_allclose(
+        testing.subgoal[0], acting.propose(testing.observation[0], testing.desired[0], None), atol=1e-6
+    )
+
+
 def test_scaled_actions_span_the_range_of_the_environment():
     acting = policy()
     np.testing.assert_allclose(acting.environment_action(np.array([-1.0, -1.0])), [0.0, -3.0])

@@ -59,7 +59,7 @@ class LowConfig(LevelConfig):
     noise_unit: Literal["action", "range"] = "action"
     """Unit of this level's three sigmas: that of the action (the paper's tables), or half the range of each action."""
     exchange: float = 0.5
-    """Share of a batch that is learned from with the subgoal of another transition in place of its own."""
+    """Share of a batch learned from with another subgoal: another transition's, or (absolute) a point it achieved."""
     hidden_entries: tuple[int, ...] = (0, 1)
     """Entries of the observation that the low level must not see (the goal coordinates, if subgoals are relative)."""
 
@@ -150,8 +150,8 @@ class LandmarksConfig:
     """Distance (low level's value) within which the goal itself is selected in place of a landmark."""
     neighbours: int = 4
     """Landmarks to which the edges of each state and each goal are weighed, the most promising ones (0: all)."""
-    pseudo: Literal["fixed", "automatic", "raw"] = "fixed"
-    """Pseudo-landmark at `shift`, at the average distance of the selected landmarks, or the landmark itself."""
+    pseudo: Literal["fixed", "capped", "automatic", "raw"] = "fixed"
+    """Pseudo-landmark at `shift` (capped: not past the landmark), at the landmarks' average distance, or at its own."""
     shift: float = 2.0
     """Distance of the pseudo-landmark from the current state, delta_pseudo."""
     start: int = 50_000

@@ -85,13 +85,18 @@ def pseudo_landmark(config: LandmarksConfig, achieved: jax.Array, selected: jax.
     """Return the pseudo-landmarks (eq. 7): from each current state towards its selected landmark, [B, G].
 
     With `raw` the landmark itself; with `automatic` the shift is the batch's average distance to the selected
-    landmarks (appendix). A landmark at distance zero leaves the current state.
+    landmarks (appendix); with `capped` a landmark nearer than the shift is the pseudo-landmark itself. A landmark at
+    distance zero leaves the current state.
     """
     if config.pseudo == "raw":
         return selected
     offset = selected - achieved
     distance = safe_norm(offset)[:, None]
-    shift = jnp.mean(distance) if config.pseudo == "automatic" else config.shift
+    shift = {
+        "fixed": config.shift,
+        "capped": jnp.minimum(config.shift, distance),
+        "automatic": jnp.mean(distance),
+    }[config.pseudo]
     return achieved + shift * jnp.where(distance > 0, offset / jnp.where(distance > 0, distance, 1.0), 0.0)
 
 

@@ -144,7 +144,7 @@ class Stages:
 
         def step(state: td3.TD3State, key: jax.Array) -> tuple[td3.TD3State, td3.Info]:
             sample_key, update_key = jax.random.split(key)
-            rows = exchange_subgoals(config.exchange, sample(buffer, sample_key, config.batch_size))
+            rows = exchange_subgoals(self.scheme, config.exchange, sample(buffer, sample_key, config.batch_size))
             return td3.update(self.low, state, low_batch(config, self.scheme, self.visible, rows), update_key)
 
         return _loop(count, step, state, key)

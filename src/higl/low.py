@@ -69,14 +69,17 @@ def low_input(visible: Array, observation: Array, subgoal: Array) -> Array:
     return xp.concatenate([observation * visible, subgoal], axis=-1)
 
 
-def exchange_subgoals(share: float, rows: LowRow) -> LowRow:
-    """Return sampled transitions of which the first `share` have the subgoal of the transition after them.
+def exchange_subgoals(scheme: Scheme, share: float, rows: LowRow) -> LowRow:
+    """Return sampled transitions of which the first `share` have another subgoal, from the transition after them.
 
     What a step did says as much about any other subgoal: its reward and successor are known for all of them. Rows are
-    sampled at random, so their neighbours are random too.
+    sampled at random, so their neighbours are random too. Relative subgoals are taken over as they are; in place of an
+    absolute one stands the point that the other transition achieved, because an arm can be at few of the points that
+    an untrained high level asks for.
     """
     exchanged = (jnp.arange(len(rows.end)) < share * len(rows.end))[:, None]
-    return rows._replace(subgoal=jnp.where(exchanged, jnp.roll(rows.subgoal, -1, axis=0), rows.subgoal))
+    others = jnp.roll(rows.subgoal if scheme == "relative" else rows.achieved, -1, axis=0)
+    return rows._replace(subgoal=jnp.where(exchanged, others, rows.subgoal))
 
 
 def low_batch(config: LowConfig, scheme: Scheme, visible: Array, rows: LowRow) -> Batch:

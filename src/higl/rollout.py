@@ -86,15 +86,16 @@ class Policy:
         self.random_subgoals = False
 
     def propose(self, observation: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
-        """Return a subgoal, with exploration if there is a generator to draw it from.
-
-        At the start of a run (`random_subgoals`) exploration is all there is to it.
-        """
+        """Return a subgoal, with exploration if there is a generator to draw it from."""
         subgoal = actor_action(self.high_actor, self.limit, high_input(observation, desired))
-        if rng is not None and self.random_subgoals:
-            subgoal = rng.normal(0.0, self.random_sigma, subgoal.shape)
-        elif rng is not None:
+        if rng is not None:
             subgoal = subgoal + rng.normal(0.0, self.high_sigma, subgoal.shape)
+        return np.clip(subgoal, -self.limit, self.limit).astype(np.float32)
+
+    def random_subgoal(self, achieved: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return a subgoal around where the body is: those of the start of a run (`random_subgoals`)."""
+        offset = rng.normal(0.0, self.random_sigma, achieved.shape)
+        subgoal = offset if self.scheme == "relative" else achieved + offset
         return np.clip(subgoal, -self.limit, self.limit).astype(np.float32)
 
     def act(self, observation: np.ndarray, subgoal: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
@@ -138,10 +139,12 @@ def _decide(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the subgoal to pursue in the last of the states so far, and the action."""
     observation, achieved, desired = states[-1]
-    if len(subgoals) % policy.period == 0:
-        subgoal = policy.propose(observation, desired, rng)
-    else:
+    if len(subgoals) % policy.period > 0:
         subgoal = goal_transition(policy.scheme, subgoals[-1], states[-2][1], achieved)
+    elif rng is not None and policy.random_subgoals:
+        subgoal = policy.random_subgoal(achieved, rng)
+    else:
+        subgoal = policy.propose(observation, desired, rng)
     return subgoal, policy.act(observation, subgoal, rng)
 
 

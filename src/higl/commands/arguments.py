@@ -14,11 +14,23 @@ import tyro
 
 from higl.settings import Layer, SettingsError, parse_flags, setting_types
 
-# Marks of options for the help. A run's folder is its only positional argument; None needs no mention.
+# What the help says of options beside their text: a name for the value, and the default where it is worth telling.
 Run = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+Runs = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...", help_behavior_hint="")]
 Cores = Annotated[tuple[int, ...], tyro.conf.arg(metavar="CORE ...", help_behavior_hint="(default: all)")]
+Switch = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]
+Out = Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="FILE")]
 Options = TypeVar("Options")
 Command = Callable[[list[str]], int]
+
+PICTURES = (".png", ".svg", ".pdf")
+
+# What to say when the one thing that a command is about is not named.
+_MISSING = {
+    "run": "which run? give its folder",
+    "task": "which task? `higl tasks` lists them",
+    "name": "which sweep? `higl sweep list` lists them",
+}
 
 
 def asks_for_help(arguments: Sequence[str]) -> bool:
@@ -51,7 +63,19 @@ def make_options(kind: type[Options], values: Layer) -> Options:
         return msgspec.convert(values, kind, strict=False, dec_hook=_to_path)
     except msgspec.ValidationError as error:
         text = str(error).replace("Object missing required field", "missing").replace("`", "")
-        raise SettingsError(text.replace("missing run", "which run? give its folder")) from None
+        raise SettingsError(_MISSING.get(text.removeprefix("missing "), text)) from None
+
+
+def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    """Refuse a file to write whose name says a format that there is not."""
+    if path.suffix.lower() not in suffixes:
+        raise SettingsError(f"{path}: the name must end in {' or '.join(suffixes)}")
+
+
+def check_checkpoint_minutes(minutes: float) -> None:
+    """Refuse a time between checkpoints that is none."""
+    if not minutes >= 0:  # so that NaN is refused too
+        raise SettingsError(f"--checkpoint-minutes {minutes:g}: expected a number 0 or more")
 
 
 def _to_path(kind: type, value: Any) -> Any:
@@ -69,9 +93,16 @@ def one_line_errors(name: str) -> Callable[[Command], Command]:
             except (ValueError, RuntimeError, OSError) as error:
                 if not type(error).__module__.startswith("higl.") and not isinstance(error, OSError):
                     raise
-                print(f"higl {name}: {' '.join(str(error).split())}", file=sys.stderr)
+                print(f"higl {name}: {_one_line(error)}", file=sys.stderr)
                 return 2 if isinstance(error, ValueError) else 1
 
         return guarded
 
     return guard
+
+
+def _one_line(error: Exception) -> str:
+    """Return what an error says, of a file that cannot be used its name and why."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror.lower()}"
+    return " ".join(str(error).split())

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from higl.commands.arguments import Cores, asks_for_help, one_line_errors, read_options, show_help
+from higl.commands.arguments import Cores, Switch, asks_for_help, one_line_errors, read_options, show_help
 from higl.config import Algorithm
 from higl.process import prepare_process
 from higl.settings import SettingsError
@@ -21,22 +21,24 @@ class BenchOptions:
     Several algorithms are measured in turns, and each compared with the last.
     """
 
-    task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")] = "ant-maze-u"
+    task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[TASK]")] = "ant-maze-u"
     """Short name of a task."""
     algos: tuple[Algorithm, ...] = ("higl", "hrac")
     """Algorithms to measure."""
-    landmarks: int | None = None
-    """Landmarks of each kind, coverage and novelty; the preset's if not given."""
-    relabel: bool = False
+    landmarks: Annotated[
+        int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: as the preset has)")
+    ] = None
+    """Landmarks of each kind, coverage and novelty."""
+    relabel: Switch = False
     """With relabelling of the high level's subgoals."""
-    json: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """File for all the figures."""
-    cold: bool = False
+    json: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """File for all the numbers, as JSON."""
+    cold: Switch = False
     """Measure the start-up too, with an empty and with a full compilation cache."""
     cores: Cores = ()
     """Cores to run on, as `--cores 0` for one."""
-    device: Literal["cpu", "gpu"] | None = None
-    """Where to learn; JAX's own choice if not given."""
+    device: Device = None
+    """Where to learn."""
 
 
 @one_line_errors("bench")
