@@ -1,5 +1,7 @@
 """What makes the high level: relabelling, pseudo-landmarks, the landmark loss."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 from higl import high
 from higl.config import HighConfig, LandmarksConfig
-from higl.nets import Layer, init_mlp
+from higl.nets import Layer, init_mlp, mlp
 
 OBSERVATION, GOAL, ACTION, PERIOD, BATCH = 4, 2, 3, 5, 7
 
@@ -135,7 +137,7 @@ def test_a_landmark_at_distance_zero_gives_the_current_state(mode):
 
 
 # An "embedding" of two numbers: (2x, 3y).
-STRETCH = (Layer(jnp.diag(jnp.array([2.0, 3.0])), jnp.zeros(2)),)
+STRETCH = partial(mlp, (Layer(jnp.diag(jnp.array([2.0, 3.0])), jnp.zeros(2)),))
 
 
 def test_landmark_loss_by_hand():

@@ -12,7 +12,8 @@ import pytest
 from toy import SPACES, PointEnv, changed, episode, tiny_config
 
 from higl import td3
-from higl.learner import Learner, Metrics, NotFiniteError, _loop
+from higl.learner import Learner, Metrics, NotFiniteError, Stages, _loop
+from higl.nets import mlp
 from higl.replay import sample
 from higl.rollout import Episode, collect_episode
 
@@ -316,19 +317,22 @@ ABLATIONS = {
     "layer norm": {"low": {"layer_norm": True}, "high": {"layer_norm": True}},
     "every second update": {"low": {"policy_period": 2}, "high": {"policy_period": 2}},
     "bootstrap": {"time_limit": "bootstrap"},
+    "loss in the goal space": {"landmarks": {"measure": "goal", "margin": 0.0}, "adjacency": {"cell": 0.5}},
 }
 
 
 def ablated(name: str) -> tuple[Learner, list[Metrics]]:
     changes = {part: dict(change) if isinstance(change, dict) else change for part, change in ABLATIONS[name].items()}
     changes["landmarks"] = {"start": 0} | changes.get("landmarks", {})
-    changes["adjacency"] = {"every": 25}
+    changes["adjacency"] = {"every": 25} | changes.get("adjacency", {})
     learner, metrics = train(changed(CONFIG, **changes), (25, 8))
     assert all(np.isfinite(value) for one in metrics for value in one.values())
     return learner, metrics
 
 
-@pytest.mark.parametrize("name", ["all pairs", "layer norm", "every second update", "bootstrap"])
+@pytest.mark.parametrize(
+    "name", ["all pairs", "layer norm", "every second update", "bootstrap", "loss in the goal space"]
+)
 def test_a_setting_runs(name):
     _, metrics = ablated(name)
     assert metrics[-1]["high/landmarks"] > 0
@@ -360,6 +364,16 @@ def test_raw_and_automatic_pseudo_landmarks_lie_as_far_as_the_landmarks():
         for one in metrics:
             assert one["high/pseudo_landmark_distance"] == pytest.approx(one["high/selected_distance"], rel=0.02)
             assert one["high/pseudo_landmark_distance"] > 0
+
+
+def test_the_landmark_loss_measures_in_the_goal_space_by_setting():
+    """In cells, and whatever the adjacency network says; else by its embeddings."""
+    points = jnp.array([[1.0, 2.0], [0.5, -1.5]])
+    for measure in ("goal", "adjacency"):
+        stages = Stages(changed(CONFIG, landmarks={"measure": measure}, adjacency={"cell": 0.5}), SPACES)
+        network = Learner(stages.config, SPACES).state.adjacency.network
+        expected = points / 0.5 if measure == "goal" else mlp(network, points)
+        np.testing.assert_allclose(stages._embed(network, points), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["absolute, relabelled", "relative, relabelled"])

@@ -158,8 +158,10 @@ class LandmarksConfig:
     """Environment step at which planning starts; before, the pseudo-landmark is the current state."""
     coefficient: float = 20.0
     """Weight of the landmark loss, eta."""
+    measure: Literal["adjacency", "goal"] = "adjacency"
+    """Measure of the landmark loss: between the adjacency network's embeddings, or in the goal space, in cells."""
     margin: float = 0.0
-    """Distance of embeddings around the pseudo-landmark that the landmark loss leaves free (the paper: epsilon_k)."""
+    """Distance from the pseudo-landmark that the landmark loss leaves free (the paper: epsilon_k)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 
 from higl.config import HighConfig, LandmarksConfig
 from higl.low import Scheme, goal_transition, low_input, subgoal_target, subgoal_towards
-from higl.nets import MLP, Array, mlp, safe_norm
+from higl.nets import MLP, Array, safe_norm
 from higl.td3 import ActionLoss, Batch, Info, actor_action
 
 
@@ -101,17 +102,23 @@ def pseudo_landmark(config: LandmarksConfig, achieved: jax.Array, selected: jax.
 
 
 def landmark_loss(
-    coefficient: float, margin: Array, scheme: Scheme, adjacency: MLP, achieved: jax.Array, pseudo: jax.Array
+    coefficient: float,
+    margin: Array,
+    scheme: Scheme,
+    embed: Callable[[jax.Array], jax.Array],
+    achieved: jax.Array,
+    pseudo: jax.Array,
 ) -> ActionLoss:
     """Return the weighted landmark loss on subgoals (eq. 8 and 9); `margin` is the distance that it leaves free.
 
+    `embed` takes points of the goal space [B, G] to where distances are measured: the adjacency network, in the paper.
     With the current state as pseudo-landmark it is HRAC's adjacency loss.
     """
-    anchor = mlp(adjacency, pseudo)
+    anchor = embed(pseudo)
 
     def loss(subgoal: jax.Array) -> tuple[jax.Array, Info]:
         target = subgoal_target(scheme, subgoal, achieved)
-        excess = jnp.maximum(safe_norm(anchor - mlp(adjacency, target)) - margin, 0.0)
+        excess = jnp.maximum(safe_norm(anchor - embed(target)) - margin, 0.0)
         value = jnp.mean(excess)
         return coefficient * value, {
             "landmark_loss": value,

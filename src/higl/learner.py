@@ -27,7 +27,7 @@ from higl.config import Config
 from higl.health import adjacency_metrics, episode_metrics, value_metrics
 from higl.high import HighRow, Segment, high_batch, landmark_loss, pseudo_landmark, relabel
 from higl.low import LowRow, exchange_subgoals, low_batch, low_distance, visible_entries
-from higl.nets import MLP, tree_finite, zeros_like_result
+from higl.nets import MLP, mlp, tree_finite, zeros_like_result
 from higl.novelty import NoveltyState, Queue, distil, goal_space_distance, init_novelty, novelty, update_queue
 from higl.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
 from higl.rollout import Episode, Policy, Spaces, high_rows, low_noise_unit, low_rows, subgoal_limit
@@ -234,12 +234,19 @@ class Stages:
                     margin = jnp.where(planning, config.landmarks.margin, margin)
                     info |= guide_info
                 coefficient = config.landmarks.coefficient
-                action_loss = landmark_loss(coefficient, margin, self.scheme, network, rows.achieved, pseudo)
+                embed = partial(self._embed, network)
+                action_loss = landmark_loss(coefficient, margin, self.scheme, embed, rows.achieved, pseudo)
             batch = high_batch(config.high, rows, subgoal)
             state, update_info = td3.update(self.high, state, batch, update_key, action_loss)
             return state, info | update_info
 
         return _loop(count, step, state, key)
+
+    def _embed(self, network: MLP, points: jax.Array) -> jax.Array:
+        """Return points of the goal space as the landmark loss measures them."""
+        if self.config.landmarks.measure == "goal":
+            return points / self.config.adjacency.cell
+        return mlp(network, points)
 
     def _train_novelty(
         self, state: NoveltyState, buffer: Buffer, key: jax.Array, count: jax.Array

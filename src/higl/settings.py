@@ -178,6 +178,11 @@ def to_toml(config: Config) -> str:
     return tomli_w.dumps(msgspec.to_builtins(config))
 
 
+def layer_to_toml(layer: Layer) -> str:
+    """Return some settings as TOML."""
+    return tomli_w.dumps(_nested(layer))
+
+
 def flat(nested: Mapping[str, Any], prefix: str = "") -> Layer:
     """Return nested settings as one dict with dotted names."""
     found: Layer = {}
@@ -215,6 +220,9 @@ def parse_flags(arguments: Sequence[str], known: Mapping[str, Any]) -> tuple[lis
     while rest:
         word = rest.pop(0)
         if not word.startswith("--"):
+            if word[:1] == "-" and word[1:2].isalpha():
+                spelled = [name.replace("_", "-") for name in known]
+                raise SettingsError(f"unknown option {word}{nearest(word[1:], spelled, '--')}")
             positional.append(word)
             continue
         text, has_value, value = word[2:].partition("=")

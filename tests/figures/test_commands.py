@@ -58,7 +58,8 @@ def test_landmark_maps(runs_folder, tmp_path, capsys):
         (["render", "RUNS/higl-0", "--episodes", "0"], 2, "--episodes"),
         (["report", "RUNS", "-o", "report"], 2, "must end in .html"),
         (["watch", "RUNS", "--every", "0"], 2, "--every"),
-        (["watch", "RUNS", "--port", "99999"], 1, "no port 99999"),
+        (["watch", "RUNS", "--port", "99999"], 2, "no port 99999"),
+        (["plot", "RUNS", "--smooth", "-5"], 2, "--smooth -5: expected a number of steps"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(runs_folder, arguments, code, words, capsys):

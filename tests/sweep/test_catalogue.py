@@ -1,5 +1,7 @@
 """The paper's figures are all there; own catalogues are read, and refused with a line that says why."""
 
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,11 @@ from higl.config import Config
 from higl.presets import preset
 from higl.settings import SettingsError, apply
 from higl.sweep.catalogue import CatalogueError, find_entry, read_catalogue
+from higl.sweep.estimate import StepTimes, hours_left
 from higl.sweep.naming import run_name, variant_name
-from higl.sweep.plan import make_plan, matches
+from higl.sweep.plan import Standing, arguments, make_plan, matches, standing, write_settings
+
+from .helpers import make_run
 
 PAPER = read_catalogue()
 
@@ -128,6 +133,25 @@ def test_own_catalogue(tmp_path):
     assert plan[2].name == "gym-Other-v0-dense-higl-low-hidden64x64-0"
 
 
+def test_a_task_without_a_preset_derives_what_is_not_given(tmp_path):
+    """Its settings file says what the catalogue says, and the run's folder may hold more that differs."""
+    (tmp_path / "own.toml").write_text(OWN)
+    run = make_plan(read_catalogue(tmp_path / "own.toml")["mine"], tmp_path)[2]
+    assert run.derives
+    write_settings(run)
+    given = {"task": "gym/Other-v0", "reward": "dense", "seed": 0, "steps": 2000, "low": {"hidden": [64, 64]}}
+    assert tomllib.loads(run.settings_file.read_text()) == given
+    assert arguments(run, 5.0)[0] == "train"
+    settings = {"task": run.config.task, "reward": "dense", "steps": 2000, "low.exploration": 0.1}
+    make_run(run.folder, [0.5], **settings, **{"low.hidden": (64, 64)})
+    assert standing(run).state == "finished"
+    assert arguments(run, 5.0)[:2] == ["resume", str(run.folder)]
+    elsewhere = replace(run, folder=tmp_path / "other" / run.name)
+    make_run(elsewhere.folder, [0.5], **settings, **{"low.hidden": (8, 8)})
+    assert standing(elsewhere).state == "other settings"
+    assert hours_left([run], [Standing("waiting")], StepTimes(tmp_path), lambda config: 36.0) == [None]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
@@ -138,8 +162,9 @@ def test_own_catalogue(tmp_path):
         ("[mine.settings]", "[mine.setings]", "mine: unknown 'setings'; did you mean settings?"),
         ("[3, 7]", "-1", "variant 'long': seeds = -1: expected how many (4) or which"),
         ("[3, 7]", "[]", "expected how many (4) or which"),
-        (", steps = 1000 }", " }", "no steps: give them to the entry or to each of its tasks"),
+        (", steps = 1000 }", " }", "no steps: give them to the sweep or to each of its tasks"),
         ("steps = 1000 }", "steps = 1.5 }", "steps = 1.5: expected a whole number"),
+        ('task = "reacher"', 'task = "reecher"', "tasks: unknown task 'reecher'; did you mean reacher?"),
         ('"dense"', '"thick"', "reward = 'thick': expected one of sparse, dense"),
         ('task = "reacher"', 'tusk = "reacher"', "tasks: expected { task = "),
         ("plain = {}", "plain = 3", "variant 'plain': expected a table of settings"),
@@ -163,7 +188,7 @@ def test_no_such_file_or_entry(tmp_path):
     with pytest.raises(CatalogueError, match="no such file"):
         read_catalogue(tmp_path / "none.toml")
     (tmp_path / "empty.toml").write_text("")
-    with pytest.raises(CatalogueError, match="has no entry"):
+    with pytest.raises(CatalogueError, match="has no sweep"):
         read_catalogue(tmp_path / "empty.toml")
     with pytest.raises(CatalogueError, match="no sweep 'fig33' in the catalogue; did you mean fig3"):
         find_entry(PAPER, "fig33")

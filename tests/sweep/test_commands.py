@@ -1,13 +1,15 @@
 """The command line of sweeps, on run folders that are there already; and the hours that runs need."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from figures.synthetic import synthetic_run
 
 from higl.cli import main
 from higl.presets import preset
-from higl.settings import apply
+from higl.settings import apply, to_toml
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.estimate import StepTimes, cost_key, hours_left, wall_hours
 from higl.sweep.plan import Standing, make_plan
@@ -33,7 +35,7 @@ def test_list_and_show(capsys):
     assert main(["sweep", "show", "fig5b", "--no-estimate", "--seeds", "1"]) == 0
     said = capsys.readouterr().out
     assert "ant-maze-u-dense-higl-shift4-0" in said
-    assert "3 runs; hours are not known" in said
+    assert "3 runs; how long they take is not known" in said
 
 
 def test_status(out, capsys):
@@ -55,10 +57,40 @@ def test_figure(out, tmp_path, capsys, suffix):
     if suffix == "svg":
         text = file.read_text()
         assert "Figure 4a" in text
-        assert "landmarks.coverage 10" in text
+        assert "M_cov 10 (1 seed)" in text
     else:
         assert file.read_bytes().startswith(b"\x89PNG")
     assert main([*words, "--iqm"]) == 0
+
+
+def test_figure_of_landmarks(tmp_path, capsys):
+    """Figure 6 is made of landmark maps, of the first run that has any."""
+    config = make_plan(read_catalogue()["fig6"], tmp_path)[0].config
+    for seed in range(2):
+        folder = tmp_path / f"ant-maze-u-dense-higl-{seed}"
+        synthetic_run(folder, "ant-maze-u", snapshots=3 * seed)
+        (folder / "config.toml").write_text(to_toml(replace(config, seed=seed)))
+    file = tmp_path / "figure.svg"
+    words = ["sweep", "figure", "fig6", "--out", str(tmp_path), "-o", str(file)]
+    assert main(words) == 1
+    assert "has no snapshot yet" in capsys.readouterr().err
+    assert main([*words, "--seeds", "2"]) == 0
+    assert capsys.readouterr().out == f"{file}: ant-maze-u-dense-higl-1\n"
+    assert "Figure 6" in file.read_text()
+    assert "Ant Maze U (dense): HIGL, seed 1" in file.read_text()
+
+
+def test_times_left(out, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("higl.commands.sweep.prepare_process", lambda cores: None)
+    monkeypatch.setattr("higl.commands.sweep.measured", lambda config: 3.6)
+    assert main(["sweep", "show", "fig4a", "--out", str(out), "--seeds", "2", "--cores", "0"]) == 0
+    said = capsys.readouterr()
+    # Of a million steps the failed run has 40,000, and three runs none.
+    assert "6 runs, 3h 57m of work left: about 3h 57m on 1 core\n" in said.out
+    assert "57m 36s" in said.out
+    measured = [f"measuring higl on ant-maze-u, {count} + 20 landmarks:" for count in (0, 10, 20)]
+    assert all(said.err.count(line) == 1 for line in measured)
 
 
 def test_figure_without_runs(tmp_path, capsys):
@@ -76,7 +108,9 @@ def test_collect(out, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run"], "higl sweep: missing"),
+        (["run"], "higl sweep: which sweep? `higl sweep list` lists them"),
+        (["run", "fig3", "--checkpoint-minutes", "-1"], "--checkpoint-minutes -1: expected a number 0 or more"),
+        (["figure", "fig3", "-o", "fig3.txt"], "fig3.txt: the name must end in .png or .svg or .pdf"),
         (["run", "fig3", "--seeds", "0"], "--seeds 0: expected a number of more than 0"),
         (["run", "fig3", "--cores", "4096"], "--cores: no core 4096"),
         (["show", "fig3", "--onyl", "x"], "did you mean --only?"),
@@ -105,6 +139,7 @@ def test_step_times_are_measured_once_for_each_kind_of_run(tmp_path):
     assert asked == [kinds[0], kinds[2]]
     assert StepTimes(tmp_path).of(preset("pusher")) is None
     assert cost_key(base) != cost_key(apply(base, {"landmarks.coverage": 60}))
+    assert cost_key(base) != cost_key(apply(base, {"adjacency.every": 50_000}))
     (tmp_path / "step-times.json").write_text("[broken")
     assert StepTimes(tmp_path).of(base) is None
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import tyro
@@ -18,6 +18,9 @@ from higl.settings import Layer, SettingsError, parse_flags, setting_types
 Run = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 Runs = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...", help_behavior_hint="")]
 Cores = Annotated[tuple[int, ...], tyro.conf.arg(metavar="CORE ...", help_behavior_hint="(default: all)")]
+Device = Annotated[
+    Literal["cpu", "gpu"] | None, tyro.conf.arg(metavar="{cpu,gpu}", help_behavior_hint="(default: JAX's choice)")
+]
 Switch = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]
 Out = Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="FILE")]
 Options = TypeVar("Options")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
-from higl.commands.arguments import Cores, Switch, asks_for_help, one_line_errors, read_options, show_help
+from higl.commands.arguments import Cores, Device, Switch, asks_for_help, one_line_errors, read_options, show_help
 from higl.config import Algorithm
 from higl.process import prepare_process
 from higl.settings import SettingsError
@@ -54,9 +54,11 @@ def bench(arguments: list[str]) -> int:
     prepare_process(options.cores, options.device)
     from higl.bench import run
     from higl.presets import PAPER, short_name
+    from higl.train import check_device
 
     task = short_name(options.task)
     if task not in PAPER:
         raise SettingsError(f"no preset for the task {options.task!r}: choose from {', '.join(PAPER)}")
+    check_device(options.device)
     run(task, options.algos, options.landmarks, options.relabel, options.json, options.cold)
     return 0

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from higl.commands.arguments import Cores, Run, asks_for_help, one_line_errors, read_options, show_help
+from higl.commands.arguments import Cores, Run, Switch, asks_for_help, one_line_errors, read_options, show_help
 from higl.intervals import wilson_interval
 from higl.presets import has_preset
 from higl.pretrained import pretrained_run
@@ -27,7 +27,7 @@ class EvalOptions:
 
     run: Run
     """Folder of a run, or a policy file; with --pretrained, a task."""
-    pretrained: bool = False
+    pretrained: Switch = False
     """Take the trained policy of a task that comes with higl: `higl eval ant-maze-u --pretrained`."""
     episodes: int = 100
     """Number of episodes."""
@@ -35,7 +35,7 @@ class EvalOptions:
     """Seed of the episodes: the same seed gives the same ones, on any number of cores."""
     cores: Cores = ()
     """Cores to run on."""
-    json: bool = False
+    json: Switch = False
     """Print one line of JSON, with every episode."""
 
 

@@ -6,25 +6,29 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 
-from higl.commands.arguments import asks_for_help, make_options, one_line_errors, show_help
+from higl.commands.arguments import Runs, Switch, asks_for_help, make_options, one_line_errors, show_help
 from higl.settings import SettingsError, nearest, parse_flags, setting_types
+
+Results = Annotated[Path, tyro.conf.arg(metavar="DIR")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AddOptions:
     """Copy settings, evaluations and facts of runs into results/TASK-REWARD/ALGO[-VARIANT]/seed-N."""
 
-    runs: tyro.conf.Positional[tuple[Path, ...]]
+    runs: Runs
     """Run folders."""
-    results: Path = Path("results")
+    results: Results = Path("results")
     """Folder of the results."""
-    variant: str | None = None
-    """Name of the variant; what the settings differ in from the preset if not given."""
-    partial: bool = False
+    variant: Annotated[
+        str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(default: what differs from the preset)")
+    ] = None
+    """Name of the variant."""
+    partial: Switch = False
     """Take runs also if they have not finished."""
 
 
@@ -32,11 +36,11 @@ class AddOptions:
 class TableOptions:
     """Write the page of all results."""
 
-    results: Path = Path("results")
+    results: Results = Path("results")
     """Folder of the results."""
-    page: Path = Path("docs/results.md")
+    page: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("docs/results.md")
     """Page to write."""
-    check: bool = False
+    check: Switch = False
     """Write nothing; fail if the page is not up to date."""
 
 
@@ -75,6 +79,8 @@ def table(options: TableOptions) -> int:
     """Write or check the page."""
     from higl.sweep.page import COMMAND, make_page, write_page
 
+    if not options.results.is_dir():  # or a page would be written that says there are no results
+        raise SettingsError(f"there is no folder {options.results}")
     if not options.check:
         print(f"{options.page}: {'written' if write_page(options.results, options.page) else 'up to date already'}")
         return 0

@@ -12,7 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from higl.commands.arguments import asks_for_help, one_line_errors, read_options, show_help
+from higl.commands.arguments import Switch, asks_for_help, one_line_errors, read_options, show_help
 from higl.runlog import (
     RunFolderError,
     WrongFolderError,
@@ -33,9 +33,9 @@ _WIDE = 110
 class RunsOptions:
     """List the runs below a folder."""
 
-    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")] = Path("runs")
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="[DIR]")] = Path("runs")
     """Folder to look in."""
-    json: bool = False
+    json: Switch = False
     """Print one line of JSON for each run."""
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from rich import box
@@ -15,54 +15,76 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from higl.commands.arguments import asks_for_help, one_line_errors, read_options, show_help
+from higl.commands.arguments import (
+    PICTURES,
+    Cores,
+    Switch,
+    asks_for_help,
+    check_checkpoint_minutes,
+    check_suffix,
+    one_line_errors,
+    read_options,
+    show_help,
+)
 from higl.config import Preset
 from higl.process import prepare_process
+from higl.progress import duration
 from higl.settings import SettingsError, nearest
 from higl.sweep.board import runs_table
 from higl.sweep.catalogue import Entry, find_entry, read_catalogue
 from higl.sweep.estimate import StepTimes, hours_left, measured, wall_hours
 from higl.sweep.local import LocalBackend, choose_cores
+from higl.sweep.naming import variant_name
 from higl.sweep.plan import PlannedRun, make_plan, standing
 from higl.sweep.runner import Backend, print_summary, run_sweep
 
 _FILE_WIDTH = 160
+
+Folder = Annotated[Path, tyro.conf.arg(metavar="DIR")]
+AsTheSweep = tyro.conf.arg(metavar="INT", help_behavior_hint="(default: as the sweep says)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListOptions:
     """List the sweeps of a catalogue: the paper's figures, or those of a file."""
 
-    catalogue: Path | None = None
-    """TOML file with own sweeps; the paper's figures if not given."""
+    catalogue: Annotated[
+        Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="(default: the paper's figures)")
+    ] = None
+    """TOML file with sweeps of your own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(ListOptions):
     """Which runs of which sweep."""
 
-    name: tyro.conf.Positional[str]
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
     """Name of the sweep; `higl sweep list` lists them."""
-    out: Path = Path("runs")
+    out: Folder = Path("runs")
     """Folder that holds the run folders. On a cluster: storage that all nodes share."""
-    seeds: int | None = None
-    """So many seeds of each curve; as many as the sweep has if not given."""
-    only: tuple[str, ...] = ()
+    seeds: Annotated[int | None, AsTheSweep] = None
+    """So many seeds of each curve."""
+    only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="WORD ...", help_behavior_hint="(default: all)")] = ()
     """Only runs whose name has all of these words: `--only ant-maze-u-sparse higl,hrac`; `*` stands for anything."""
-    steps: int | None = None
-    """Environment steps of every run; as the sweep says if not given."""
-    preset: Preset | None = None
-    """Family of presets that the runs start from; as the sweep says (best) if not given."""
+    steps: Annotated[int | None, AsTheSweep] = None
+    """Environment steps of every run."""
+    preset: Annotated[
+        Preset | None, tyro.conf.arg(metavar="{best,paper}", help_behavior_hint="(default: as the sweep says)")
+    ] = None
+    """Family of presets that the runs start from."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions(PlanOptions):
-    """Show the runs of a sweep and how long they take on this machine, from `higl bench`."""
+    """Show the runs of a sweep and how long they take on this machine.
 
-    cores: tuple[int, ...] = ()
-    """Cores that the sweep would run on; all if not given."""
-    estimate: bool = True
-    """Measure what has not been measured yet (about a minute for each kind of run, once)."""
+    Each kind of run is measured once on each machine, as `higl bench` does it, for a minute or two.
+    """
+
+    cores: Cores = ()
+    """Cores that the sweep would run on."""
+    no_estimate: Switch = False
+    """Measure nothing; tell times that are known already."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +94,11 @@ class RunOptions(PlanOptions):
     Ctrl-C stops it: every run saves first. Finished runs are never repeated.
     """
 
-    cores: tuple[int, ...] = ()
-    """Cores to run on, one run on each; all if not given."""
-    ray: str | None = None
-    """Use Ray: its address (HOST:PORT), or nothing for the cluster of this machine, started if there is none."""
+    cores: Cores = ()
+    """Cores to run on, one run on each."""
+    ray: Annotated[str | None, tyro.conf.arg(metavar="[ADDRESS]", help_behavior_hint="")] = None
+    """Use Ray: the cluster at HOST:PORT; `local`: one of this machine alone; without an address, the cluster that
+    RAY_ADDRESS names or this machine is part of, else as `local`."""
     checkpoint_minutes: float = 5.0
     """Minutes between two checkpoints of a run (0: after every episode)."""
 
@@ -84,7 +107,7 @@ class RunOptions(PlanOptions):
 class StatusOptions(PlanOptions):
     """Show where the runs of a sweep stand."""
 
-    json: bool = False
+    json: Switch = False
     """Print one line of JSON for each run."""
 
 
@@ -92,9 +115,11 @@ class StatusOptions(PlanOptions):
 class FigureOptions(PlanOptions):
     """Draw a sweep's figure from what its runs have reached."""
 
-    figure: Path | None = None
-    """File to write, also -o; its suffix says the format. NAME.png if not given."""
-    iqm: bool = False
+    figure: Annotated[
+        Path | None, tyro.conf.arg(aliases=["-o"], metavar="FILE", help_behavior_hint="(default: NAME.png)")
+    ] = None
+    """File to write: png, svg or pdf."""
+    iqm: Switch = False
     """Interquartile mean with 95% stratified bootstrap intervals, in place of mean and standard deviation."""
 
 
@@ -102,7 +127,7 @@ class FigureOptions(PlanOptions):
 class CollectOptions(PlanOptions):
     """Copy the small text files of a sweep's finished runs into results/."""
 
-    results: Path = Path("results")
+    results: Folder = Path("results")
     """Folder of the results."""
 
 
@@ -179,30 +204,40 @@ def show_entry(options: ShowOptions) -> int:
     entry, plan = _plan(options)
     cores = choose_cores(options.cores)
     standings = [standing(run) for run in plan]
-    if options.estimate:
+    if not options.no_estimate:
         prepare_process(cores[:1])  # as a run of the sweep: one core
     times = StepTimes()
-    hours = hours_left(plan, standings, times, _measure if options.estimate else None)
+    hours = hours_left(plan, standings, times, None if options.no_estimate else _measure)
     _console().print(runs_table(plan, standings, entry.title, hours))
     known = [each for each in hours if each is not None]
+    count = _counted(len(plan), "run")
     if len(known) == len(hours):
-        wall = wall_hours(known, len(cores))
-        print(f"{len(plan)} runs, {sum(known):.1f} core hours left: about {wall:.1f} hours on {len(cores)} cores")
+        whole, wall = duration(3600 * sum(known)), duration(3600 * wall_hours(known, len(cores)))
+        print(f"{count}, {whole} of work left: about {wall} on {_counted(len(cores), 'core')}")
+    elif options.no_estimate:
+        print(f"{count}; how long they take is not known without measuring (leave out --no-estimate)")
     else:
-        print(f"{len(plan)} runs; hours are not known without measuring (leave out --no-estimate)")
+        print(f"{count}; those without a time derive their settings from their environment when they begin")
     return 0
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _measure(config: object) -> float:
     from higl.config import Config
 
     assert isinstance(config, Config)
-    print(f"measuring {config.algo} on {config.task} (once on this machine) ...", file=sys.stderr)
+    landmarks = f", {config.landmarks.coverage} + {config.landmarks.novelty} landmarks" if config.uses_landmarks else ""
+    what = f"{config.algo} on {config.task}{landmarks}"
+    print(f"measuring {what}: once on this machine, and other work on it makes the times too long", file=sys.stderr)
     return measured(config)
 
 
 def run_entry(options: RunOptions) -> int:
     """Run what is left of an entry."""
+    check_checkpoint_minutes(options.checkpoint_minutes)
     entry, plan = _plan(options)
     cores = choose_cores(options.cores)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -237,9 +272,10 @@ def show_status(options: StatusOptions) -> int:
 def draw_entry(options: FigureOptions) -> int:
     """Draw the figure of an entry."""
     entry, plan = _plan(options)
+    out = options.figure or Path(f"{entry.name}.png")
+    check_suffix(out, PICTURES)
     from higl.sweep.figure import draw
 
-    out = options.figure or Path(f"{entry.name}.png")
     print(draw(entry, plan, out, iqm=options.iqm))
     return 0
 
@@ -251,7 +287,9 @@ def collect_entry(options: CollectOptions) -> int:
 
     done = [run for run in plan if standing(run).done]
     for run in done:
-        print(add_run(run.folder, options.results))
+        # A derived run's settings all differ from a preset: what the catalogue changed names it.
+        variant = variant_name(run.config) if run.derives else None
+        print(add_run(run.folder, options.results, variant=variant))
     print(f"{len(done)} of {len(plan)} runs are finished and in {options.results}")
     return 0
 

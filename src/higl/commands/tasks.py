@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from higl.commands.arguments import asks_for_help, one_line_errors, read_options, show_help
+from higl.commands.arguments import Switch, asks_for_help, check_suffix, one_line_errors, read_options, show_help
 from higl.settings import SettingsError
 
 
@@ -26,10 +26,10 @@ class ShowOptions:
     out: Annotated[
         Path | None, tyro.conf.arg(aliases=["-o"], metavar="FILE", help_behavior_hint="(default: TASK.png)")
     ] = None
-    """File to write; its suffix says the format."""
+    """File to write: png or jpg."""
     camera: Literal["top", "track"] = "top"
     """Look down on the whole scene, or follow the body."""
-    flat: bool = False
+    flat: Switch = False
     """Draw a plan, which needs no graphics library."""
 
 
@@ -60,5 +60,6 @@ def show(arguments: list[str]) -> int:
     except ValueError as error:
         raise SettingsError(str(error)) from None
     out = options.out or Path(f"{task.name}.png")
+    check_suffix(out, (".png", ".jpg"))
     print(draw_task(task, out, camera=options.camera, flat=True if options.flat else None))
     return 0

@@ -7,11 +7,22 @@ import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
-from higl.commands.arguments import Cores, Run, asks_for_help, make_options, one_line_errors, read_options, show_help
+from higl.commands.arguments import (
+    Cores,
+    Device,
+    Run,
+    Switch,
+    asks_for_help,
+    check_checkpoint_minutes,
+    make_options,
+    one_line_errors,
+    read_options,
+    show_help,
+)
 from higl.config import Config
 from higl.files import replace_file
 from higl.presets import has_preset
@@ -34,15 +45,13 @@ from higl.settings import (
 class WorkOptions:
     """How a run is worked on. None of it changes what the run computes."""
 
-    quiet: bool = False
+    quiet: Switch = False
     """Show warnings only."""
     cores: Cores = ()
     """Cores to run on; `--cores 0` and `--cores 1` for one run per core."""
-    device: Annotated[
-        Literal["cpu", "gpu"] | None, tyro.conf.arg(metavar="{cpu,gpu}", help_behavior_hint="(default: JAX's choice)")
-    ] = None
+    device: Device = None
     """Where to learn."""
-    processes: bool = False
+    processes: Switch = False
     """With `--num-envs`, run each environment in a process of its own."""
     checkpoint_minutes: float = 5.0
     """Minutes between two checkpoints (0: after every episode)."""
@@ -58,7 +67,7 @@ class TrainOptions(WorkOptions):
         Path | None, tyro.conf.arg(metavar="RUN", help_behavior_hint="(default: runs/TASK-REWARD-ALGO-SEED)")
     ] = None
     """Folder of the run."""
-    resume: bool = False
+    resume: Switch = False
     """If the folder holds this run already, continue it without asking."""
 
 
@@ -93,6 +102,7 @@ def train(arguments: list[str]) -> int:
     if len(positional) > 1:
         raise SettingsError(f"unexpected argument {positional[1]!r}")
     options = make_options(TrainOptions, {name: values.pop(name) for name in option_types if name in values})
+    check_checkpoint_minutes(options.checkpoint_minutes)
     flags = ({"task": positional[0]} if positional else {}) | values
     if wants_help:
         return _show_train_help(flags, options)
@@ -170,6 +180,7 @@ def resume(arguments: list[str]) -> int:
     if asks_for_help(arguments):
         return show_help("resume", ResumeOptions)
     options = read_options(arguments, ResumeOptions, ["run"])
+    check_checkpoint_minutes(options.checkpoint_minutes)
     config = read_config(options.run) if is_run(options.run) else Config()
     facts = read_facts(options.run)
     if options.steps is not None:

@@ -10,17 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
 import tyro
 
-from higl.commands.arguments import Run, asks_for_help, make_options, one_line_errors, show_help
+from higl.commands.arguments import (
+    PICTURES,
+    Out,
+    Run,
+    Runs,
+    Switch,
+    asks_for_help,
+    check_suffix,
+    make_options,
+    one_line_errors,
+    show_help,
+)
 from higl.pretrained import pretrained_run
 from higl.settings import SettingsError, nearest, parse_flags, setting_types
 
 if TYPE_CHECKING:
     from higl.figures import runs as run_folders
 
-PICTURES = (".png", ".svg", ".pdf")
-
-Runs = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...", help_behavior_hint="")]
-File = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 Options = TypeVar("Options")
 
 
@@ -30,8 +37,8 @@ class PlotOptions:
 
     runs: Runs
     """Run folders, or folders with runs in them."""
-    out: File = Path("plot.png")
-    """File to write, also -o: png, svg or pdf."""
+    out: Out = Path("plot.png")
+    """File to write: png, svg or pdf."""
     show: tuple[Literal["success", "return", "progress", "losses", "times"], ...] = ("success",)
     """What to draw: evaluations (success, return), the low level's progress per segment, losses; or, alone, times."""
     metrics: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...", help_behavior_hint="")] = ()
@@ -40,7 +47,7 @@ class PlotOptions:
     """Steps over which every evaluation curve is averaged; 0: none; five evaluations if not given."""
     spread: Literal["std", "sem", "range", "none"] = "std"
     """What the bands show."""
-    iqm: bool = False
+    iqm: Switch = False
     """Interquartile mean with 95% stratified bootstrap intervals in place of mean and spread."""
     title: Annotated[str, tyro.conf.arg(help_behavior_hint="")] = ""
     """Title of the figure."""
@@ -52,13 +59,13 @@ class LandmarksOptions:
 
     run: Run
     """Folder of a run."""
-    out: File = Path("landmarks.png")
-    """File to write, also -o: png, svg or pdf."""
+    out: Out = Path("landmarks.png")
+    """File to write: png, svg or pdf."""
     phases: int = 4
     """How many phases, evenly over training."""
     steps: Annotated[tuple[int, ...], tyro.conf.arg(metavar="STEP ...", help_behavior_hint="")] = ()
     """Steps to show in place of even phases; the nearest snapshots are taken."""
-    graph: bool = False
+    graph: Switch = False
     """Also the graph, the shortest path, the selected landmark, the pseudo-landmark and the subgoal."""
 
 
@@ -68,21 +75,23 @@ class RenderOptions:
 
     run: Run
     """Folder of a run; with --pretrained, a task."""
-    pretrained: bool = False
+    pretrained: Switch = False
     """Take the trained policy of a task that comes with higl: `higl render ant-maze-u --pretrained`."""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
-    """File to write, also -o; video.mp4 in the run's folder if not given, where `higl report` finds it."""
+    out: Annotated[
+        Path | None, tyro.conf.arg(aliases=["-o"], metavar="FILE", help_behavior_hint="(default: RUN/video.mp4)")
+    ] = None
+    """File to write: mp4. `higl report` shows one in the run's folder. Of a --pretrained policy it goes here."""
     episodes: int = 1
     """Episodes to show."""
     seed: int = 0
     """Seed of the episodes; `higl eval` with the same seed has the same ones."""
-    best: bool = False
+    best: Switch = False
     """Show the best episodes of many: reached the goal, and soonest."""
     tries: int = 20
     """How many episodes --best chooses from."""
-    whole: bool = False
+    whole: Switch = False
     """Show what comes after the goal was reached, too."""
-    flat: bool = False
+    flat: Switch = False
     """Draw plans, which need no graphics library."""
     size: int = 480
     """Height of the pictures, in pixels."""
@@ -94,8 +103,8 @@ class ReportOptions:
 
     runs: Runs
     """Run folders, or folders with runs in them."""
-    out: File = Path("report.html")
-    """File to write, also -o."""
+    out: Out = Path("report.html")
+    """File to write: html."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,11 +130,6 @@ def _read(arguments: Sequence[str], kind: type[Options], positional: str) -> Opt
     return make_options(kind, {positional: given if positional == "runs" else given[0]} | values)
 
 
-def _check_suffix(path: Path, suffixes: Sequence[str]) -> None:
-    if path.suffix.lower() not in suffixes:
-        raise SettingsError(f"{path}: the name must end in {' or '.join(suffixes)}")
-
-
 def _warn(notices: Sequence[str]) -> None:
     for notice in notices:
         print(f"notice: {notice}", file=sys.stderr)
@@ -137,7 +141,9 @@ def plot(arguments: list[str]) -> int:
     if asks_for_help(arguments):
         return show_help("plot", PlotOptions)
     options = _read(arguments, PlotOptions, "runs")
-    _check_suffix(options.out, PICTURES)
+    check_suffix(options.out, PICTURES)
+    if options.smooth is not None and options.smooth < 0:
+        raise SettingsError(f"--smooth {options.smooth}: expected a number of steps, 0 for none")
     from higl.figures.curves import draw_times, make_curves, save
     from higl.figures.runs import find_runs, notices_of
     from higl.figures.statistics import Smoothing
@@ -171,7 +177,7 @@ def landmarks(arguments: list[str]) -> int:
     if asks_for_help(arguments):
         return show_help("landmarks", LandmarksOptions)
     options = _read(arguments, LandmarksOptions, "run")
-    _check_suffix(options.out, PICTURES)
+    check_suffix(options.out, PICTURES)
     if options.phases < 1:
         raise SettingsError("--phases must be 1 or more")
     from higl.figures.curves import save
@@ -200,7 +206,7 @@ def render(arguments: list[str]) -> int:
         return show_help("render", RenderOptions)
     options = _read(arguments, RenderOptions, "run")
     if options.out is not None:
-        _check_suffix(options.out, (".mp4",))
+        check_suffix(options.out, (".mp4",))
     if min(options.episodes, options.tries) < 1 or options.size < 64 or options.seed < 0:
         raise SettingsError("--episodes and --tries must be 1 or more, --size 64 or more, --seed 0 or more")
     from higl.figures.runs import VIDEO
@@ -229,7 +235,7 @@ def report(arguments: list[str]) -> int:
     if asks_for_help(arguments):
         return show_help("report", ReportOptions)
     options = _read(arguments, ReportOptions, "runs")
-    _check_suffix(options.out, (".html",))
+    check_suffix(options.out, (".html",))
     from higl.figures.report import write_report
     from higl.figures.runs import find_runs, notices_of
 
@@ -249,6 +255,8 @@ def watch(arguments: list[str]) -> int:
     options = _read(arguments, WatchOptions, "runs")
     if options.every <= 0:
         raise SettingsError("--every must be more than 0")
+    if options.port is not None and not 0 <= options.port <= 65535:
+        raise SettingsError(f"there is no port {options.port}: they go from 0 to 65535")
     from higl.figures.watch import make_server
 
     server = make_server(options.runs, options.port, options.every)

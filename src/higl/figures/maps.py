@@ -141,8 +141,12 @@ def path_points(snapshot: Columns) -> np.ndarray:
 # --- Drawing --------------------------------------------------------------------------------------------------------
 
 
-def draw_landmarks(run: Run, phases: int = 4, steps: Sequence[int] = (), *, graph: bool = False) -> Figure:
+def draw_landmarks(
+    run: Run, phases: int = 4, steps: Sequence[int] = (), *, graph: bool = False, title: str = ""
+) -> Figure:
     """Draw a run's landmark maps: a column for each phase of training, a row for each projection.
+
+    The title is the run's if not given.
 
     Raises:
         NoSnapshotsError: there is nothing to draw.
@@ -168,7 +172,7 @@ def draw_landmarks(run: Run, phases: int = 4, steps: Sequence[int] = (), *, grap
             axes.tick_params(labelsize="x-small", labelleft=column == 0)
     for axes, snapshot in zip(grid[0], snapshots, strict=True):
         axes.set_title(_phase_title(snapshot), fontsize="small")
-    figure.suptitle(run.title, fontsize="medium", fontweight="bold")
+    figure.suptitle(title or run.title, fontsize="medium", fontweight="bold")
     _legend(figure)
     return figure
 

@@ -65,6 +65,7 @@ class Run:
         evaluations: columns of `eval.csv` [N], NaN where a cell is empty; `step` is always there.
         snapshots: oldest first.
         notices: what is missing or damaged, one sentence each.
+        label: name of the curve that it belongs to, if it was given one; else its settings tell.
     """
 
     path: Path
@@ -74,6 +75,7 @@ class Run:
     evaluations: Columns = field(default_factory=dict)
     snapshots: list[SnapshotFile] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    label: str = ""
 
     @property
     def name(self) -> str:
@@ -355,9 +357,11 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
         variants: dict[tuple[str, ...], list[Run]] = {}
         for run in family:
             variants.setdefault(tuple(_shown(run.settings.get(name)) for name in names), []).append(run)
-        for number, (values, members) in enumerate(sorted(variants.items())):
+        for number, (values, members) in enumerate(sorted(variants.items(), key=_values_order)):
             said = [f"{name} {value}" for name, value in zip(names, values, strict=True)]
             label = ", ".join([algorithm_name(algo), *said[:3]]) + (", ..." if len(said) > 3 else "")
+            given = {run.label for run in members}
+            label = given.pop() or label if len(given) == 1 else label
             members = sorted(members, key=lambda run: (run.seed is None, run.seed or 0, run.name))
             groups.append(Group(task, algo, label, number, tuple(members)))
     return groups
@@ -370,6 +374,12 @@ def _family_order(item: tuple[tuple[str, str], list[Run]]) -> tuple[str, int, st
     (task, algo), _ = item
     place = ALGORITHM_ORDER.index(algo) if algo in ALGORITHM_ORDER else len(ALGORITHM_ORDER)
     return task, place, algo
+
+
+def _values_order(item: tuple[tuple[str, ...], list[Run]]) -> list[tuple[float, str]]:
+    """Order numbers by size, and words after them."""
+    numbers = [_number(value) for value in item[0]]
+    return [(math.inf if math.isnan(n) else n, value) for n, value in zip(numbers, item[0], strict=True)]
 
 
 def differing(runs: Sequence[Run]) -> list[str]:

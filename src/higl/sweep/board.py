@@ -102,11 +102,11 @@ def runs_table(
     title: str = "",
     hours: Sequence[float | None] | None = None,
 ) -> Table:
-    """Return the runs of a sweep as a table; with `hours`, what each of them still needs."""
+    """Return the runs of a sweep as a table; with `hours`, the time that each of them still needs."""
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("run", overflow="fold")
     table.add_column("state", no_wrap=True)
-    for name in ("steps", "done", "success", *(() if hours is None else ("hours left",))):
+    for name in ("steps", "done", "success", *(() if hours is None else ("time left",))):
         table.add_column(name, justify="right", no_wrap=True)
     for run, now, left in zip(plan, standings, hours or [None] * len(plan), strict=True):
         cells = [
@@ -115,6 +115,6 @@ def runs_table(
         ]
         cells.append("" if now.success is None else f"{now.success:.0%}")
         if hours is not None:
-            cells.append("?" if left is None else f"{left:.1f}")
+            cells.append("?" if left is None else duration(3600 * left))
         table.add_row(Text(run.name), Text(now.state, style=_COLOURS.get(now.state, "")), *cells)
     return table

@@ -6,6 +6,7 @@ is a `CatalogueError` of one line that says where. Imports neither NumPy nor JAX
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from higl.config import Config, Reward
+from higl.presets import BEST
 from higl.settings import Layer, SettingsError, build_config, flat, nearest
 
 PAPER = Path(__file__).with_name("paper.toml")
@@ -23,6 +25,8 @@ _ENTRY_KEYS = ("title", "steps", "seeds", "tasks", "variants", "settings", "draw
 _TASK_KEYS = ("task", "reward", "steps")
 # What the entry's tasks and seeds say, so no variant may.
 _NOT_SETTINGS = ("task", "reward", "seed")
+# A Gymnasium id has a namespace, a module or a version; a word without any of them is meant for one of our tasks.
+_LOOKS_LIKE_AN_ID = re.compile(r"[/:]|-v\d+$")
 
 
 class CatalogueError(ValueError):
@@ -57,10 +61,10 @@ class Entry:
     variants: tuple[Variant, ...]
     draw: Draw = "curves"
 
-    def config(self, task: TaskOf, variant: Variant, seed: int, more: Mapping[str, Any]) -> Config:
-        """Return the settings of one run; `more` comes last."""
+    def given(self, task: TaskOf, variant: Variant, seed: int, more: Mapping[str, Any]) -> Layer:
+        """Return what is said of one run's settings; `more` comes last."""
         layer = {"steps": task.steps} | variant.settings | dict(more)
-        return build_config(layer | {"task": task.task, "reward": task.reward, "seed": seed})
+        return layer | {"task": task.task, "reward": task.reward, "seed": seed}
 
 
 Catalogue = dict[str, Entry]
@@ -80,7 +84,7 @@ def read_catalogue(path: Path | None = None) -> Catalogue:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CatalogueError(f"{path} is not a TOML file: {' '.join(str(error).split())}") from None
     if not document:
-        raise CatalogueError(f"{path} has no entry: each is a table [NAME] with tasks and variants")
+        raise CatalogueError(f"{path} has no sweep: each is a table [NAME] with tasks and variants")
     return {name: _read_entry(f"{path}: {name}", name, table) for name, table in document.items()}
 
 
@@ -145,8 +149,11 @@ def _task(where: str, table: Any, steps: int | None) -> TaskOf:
         raise CatalogueError(f"{where}, tasks: reward = {reward!r}: expected one of {', '.join(get_args(Reward))}")
     steps = _number(where, "steps", table["steps"]) if "steps" in table else steps
     if steps is None:
-        raise CatalogueError(f"{where}: no steps: give them to the entry or to each of its tasks")
-    return TaskOf(_text(where, "task", table["task"]), reward, steps)
+        raise CatalogueError(f"{where}: no steps: give them to the sweep or to each of its tasks")
+    name = _text(where, "task", table["task"])
+    if name not in BEST and not _LOOKS_LIKE_AN_ID.search(name):
+        raise CatalogueError(f"{where}, tasks: unknown task {name!r}{nearest(name, BEST)}")
+    return TaskOf(name, reward, steps)
 
 
 def _settings(where: str, nested: Any) -> Layer:
@@ -166,7 +173,7 @@ def _check_configs(where: str, entry: Entry) -> None:
         seen: dict[Config, str] = {}
         for variant in entry.variants:
             try:
-                config = entry.config(task, variant, 0, {})
+                config = build_config(entry.given(task, variant, 0, {}))
             except SettingsError as error:
                 raise CatalogueError(f"{where}, variant {variant.name!r}: {error}") from None
             if config in seen:

@@ -24,6 +24,7 @@ def cost_key(config: Config) -> str:
         "relabel" if config.high.relabel else "",
         *(f"{level.hidden}{level.batch_size}{level.layer_norm}" for level in (config.low, config.high)),
         f"{config.high.period}",
+        f"{config.adjacency.hidden}{config.adjacency.epochs}/{config.adjacency.every}" if config.uses_adjacency else "",
         f"{config.evaluation.episodes}/{config.evaluation.every}",
     ]
     return " ".join(filter(None, parts)).replace(", ", "x")
@@ -74,10 +75,13 @@ def hours_left(
     times: StepTimes,
     measure: Callable[[Config], float] | None,
 ) -> list[float | None]:
-    """Return the hours that each run still needs on a core of its own; None if not known."""
+    """Return the hours that each run still needs on a core of its own; None if not known.
+
+    A run that derives its settings is not measured: they are not known before it begins.
+    """
     hours: list[float | None] = []
     for run, now in zip(plan, standings, strict=True):
-        milliseconds = 0.0 if now.done else times.of(run.config, measure)
+        milliseconds = 0.0 if now.done else times.of(run.config, None if run.derives else measure)
         left = max(0, run.config.steps - now.step)
         hours.append(None if milliseconds is None else milliseconds * left / 3.6e6)
     return hours

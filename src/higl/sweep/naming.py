@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import cache
 from typing import Any
 
@@ -33,7 +34,8 @@ def variant_name(config: Config) -> str:
 
 def task_name(config: Config) -> str:
     """Return task and reward: `ant-maze-u-sparse`."""
-    return f"{config.task.replace('/', '-')}-{config.reward}"
+    task = re.sub(r"[/:]", "-", config.task)  # a colon is a host to scp and rsync
+    return f"{task}-{config.reward}"
 
 
 def algorithm_name(config: Config) -> str:

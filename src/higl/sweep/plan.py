@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
 from higl.config import Config
 from higl.files import replace_file
+from higl.presets import has_preset
 from higl.runlog import RunFolderError, is_locked, is_run, last_evaluation, last_step, read_config, read_facts
-from higl.settings import SettingsError, to_toml
+from higl.settings import Layer, SettingsError, build_config, layer_to_toml, to_toml
 from higl.sweep.catalogue import Entry
-from higl.sweep.naming import different_settings, run_name, same_but_steps
+from higl.sweep.naming import different_settings, run_name
 
 State = Literal["waiting", "running", "finished", "stopped", "failed", "damaged", "other settings"]
 
@@ -27,19 +28,26 @@ class PlannedRun:
     """One run of a sweep.
 
     Attributes:
-        config: all of its settings.
+        config: all of its settings; those that are derived from an environment are not in it yet.
         variant: label of its curve.
         folder: where it is, or will be.
+        given: the settings that the catalogue and the command line say.
     """
 
     config: Config
     variant: str
     folder: Path
+    given: Layer = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """Name of the run: that of its folder."""
         return self.folder.name
+
+    @property
+    def derives(self) -> bool:
+        """Whether the run derives settings from its environment when it begins: no preset knows the task."""
+        return not has_preset(self.config.task)
 
     @property
     def settings_file(self) -> Path:
@@ -80,9 +88,10 @@ def make_plan(
     ]
     plan: dict[str, PlannedRun] = {}
     for _, task, variant, seed in sorted(numbered, key=lambda item: item[0]):
-        config = entry.config(task, variant, seed, more or {})
+        given = entry.given(task, variant, seed, more or {})
+        config = build_config(given)
         name = run_name(config)
-        plan.setdefault(name, PlannedRun(config, variant.name, out / name))
+        plan.setdefault(name, PlannedRun(config, variant.name, out / name, given))
     kept = [run for run in plan.values() if matches(run.name, only)]
     if not kept:
         raise SettingsError(
@@ -137,8 +146,10 @@ def standing(run: PlannedRun) -> Standing:
         return Standing("damaged", reason=str(error))
     last = last_evaluation(run.folder)
     step, success = last_step(run.folder), float(last["success"]) if last else None
-    if not same_but_steps(config, run.config):
-        names = different_settings(config, run.config, "steps")
+    names = different_settings(config, run.config, "steps")
+    if run.derives:  # the folder has what was derived
+        names = [name for name in names if name in run.given]
+    if names:
         reason = f"{run.folder} holds a run with other settings ({', '.join(names[:3])}): choose another --out"
         return Standing("other settings", step, success, reason)
     state: State = facts["status"]
@@ -153,14 +164,18 @@ def standing(run: PlannedRun) -> Standing:
 
 
 def write_settings(run: PlannedRun) -> None:
-    """Write the settings of a run where the process that does it will look for them."""
+    """Write the settings of a run where the process that does it will look for them.
+
+    All of them, so that a run stays what it is; where some are derived, those that are given.
+    """
     run.settings_file.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(run.settings_file, to_toml(run.config).encode())
+    text = layer_to_toml(run.given) if run.derives else to_toml(run.config)
+    replace_file(run.settings_file, text.encode())
 
 
 def arguments(run: PlannedRun, checkpoint_minutes: float, cores: Sequence[int] = ()) -> list[str]:
     """Return the words after `higl` that begin a run, or continue it."""
-    if is_run(run.folder) and read_config(run.folder).steps != run.config.steps:
+    if is_run(run.folder) and (run.derives or read_config(run.folder).steps != run.config.steps):
         words = ["resume", str(run.folder), "--steps", str(run.config.steps)]
     else:
         words = ["train", "--config", str(run.settings_file), "--out", str(run.folder), "--resume"]
