@@ -97,8 +97,7 @@ class RunOptions(PlanOptions):
     cores: Cores = ()
     """Cores to run on, one run on each."""
     ray: Annotated[str | None, tyro.conf.arg(metavar="[ADDRESS]", help_behavior_hint="")] = None
-    """Use Ray: the cluster at HOST:PORT; `local`: one of this machine alone; without an address, the cluster that
-    RAY_ADDRESS names or this machine is part of, else as `local`."""
+    """Use Ray: the cluster at HOST:PORT; this machine's, if nothing is given; `local`: one of its own."""
     checkpoint_minutes: float = 5.0
     """Minutes between two checkpoints of a run (0: after every episode)."""
 

@@ -159,8 +159,10 @@ def draw_landmarks(
     shown = projections(run.task, goal_size(snapshots[-1]))
     size = 3.0 if len(snapshots) > 1 else 4.5
     width = max(size * len(snapshots), 4.5) + 0.3
+    title = title or run.title
     legend = 0.22 * np.ceil((9 if graph else 5) / _legend_columns(width))
-    figure = Figure(figsize=(width, size * len(shown) + 0.65 + legend), layout="constrained")
+    height = size * len(shown) + 0.65 + 0.25 * title.count("\n") + legend
+    figure = Figure(figsize=(width, height), layout="constrained")
     grid = figure.subplots(len(shown), len(snapshots), squeeze=False)
     for row, projection in zip(grid, shown, strict=True):
         frame = extent(snapshots, projection)
@@ -172,7 +174,7 @@ def draw_landmarks(
             axes.tick_params(labelsize="x-small", labelleft=column == 0)
     for axes, snapshot in zip(grid[0], snapshots, strict=True):
         axes.set_title(_phase_title(snapshot), fontsize="small")
-    figure.suptitle(title or run.title, fontsize="medium", fontweight="bold")
+    figure.suptitle(title, fontsize="medium", fontweight="bold")
     _legend(figure)
     return figure
 

@@ -66,7 +66,7 @@ class Board:
         found = []
         for run in self._plan:
             now = self._done.get(run.name) or standing(run)
-            if now.done:
+            if now.done and now.step >= run.config.steps:  # else about to be continued
                 self._done[run.name] = now
             elif run.name in failed and now.state != "running":
                 now = Standing("failed", now.step, now.success, now.reason)
