@@ -20,7 +20,7 @@ import numpy as np
 import tyro
 
 from higl.checkpoint import Checkpoints, restore_learner
-from higl.envs.make import make_env
+from higl.envs.make import make_env_of
 from higl.high import pseudo_landmark
 from higl.learner import Learner, LearnerState
 from higl.replay import sample
@@ -40,7 +40,7 @@ class Args:
 def load(run: Path) -> Learner:
     """Return the learner of a run's newest checkpoint."""
     config = read_config(run)
-    learner = Learner(config, Spaces.of(make_env(config.task, config.reward)))
+    learner = Learner(config, Spaces.of(make_env_of(config, "train")))
     loaded = Checkpoints(run / CHECKPOINTS).load(print)
     assert loaded is not None, f"{run} has no checkpoint"
     restore_learner(learner, *loaded)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 from reach import SMALL, ReachEnv
@@ -89,6 +90,14 @@ def test_a_task_of_ours_has_its_preset():
     assert (learned.config.task, learned.config.algo, learned.config.reward) == ("point-maze", "hrac", "dense")
     assert learned.derived == []
     assert learned.config.seed == 3
+
+
+def test_a_maze_of_ones_own_derives_its_settings():
+    """A point in it must not explore with an ant's torques."""
+    env = gymnasium.make("higl/AntMaze-v0", body="point", map=("S..", "##.", "G.."), cell=4.0)
+    learned = higl.HIGL(env, verbose=False)
+    assert any(value.name == "low.exploration" for value in learned.derived)
+    assert 0 < learned.config.low.exploration <= 1
 
 
 def test_what_was_derived_is_told(capsys):

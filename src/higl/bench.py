@@ -29,7 +29,7 @@ from higl import landmarks as lm
 from higl.adjacency import CALL_BATCHES, epoch_batches
 from higl.checkpoint import Checkpoints, Counters, learner_arrays
 from higl.config import Algorithm, Config
-from higl.envs.make import make_env
+from higl.envs.make import make_env_of
 from higl.evaluation import evaluate
 from higl.high import relabel
 from higl.learner import Learner
@@ -120,7 +120,7 @@ class Bench:
 
     def __init__(self, config: Config):
         self.config = config
-        self.env = make_env(config.task, config.reward, "train")
+        self.env = make_env_of(config, "train")
         self.learner = Learner(config, Spaces.of(self.env))
         self.stages = self.learner.stages
         episodes = [
@@ -297,7 +297,7 @@ class Bench:
 
     def _evaluation(self) -> Stage:
         """Time an evaluation episode."""
-        env, policy = make_env(self.config.task, self.config.reward, "test"), self.learner.policy
+        env, policy = make_env_of(self.config, "test"), self.learner.policy
         seconds = best_time(lambda: evaluate(env, policy, [0]), repeats=2)
         return Stage("evaluation", seconds, self.config.evaluation.episodes / self.config.evaluation.every)
 

@@ -1,6 +1,6 @@
 """The two families of presets, one entry per task.
 
-`paper` holds the paper's tables to the letter, with the notes' decisions where it is silent. `best` is the default:
+`paper` holds the paper's tables to the letter, with our decisions where they are silent. `best` is the default:
 what our own runs show to learn fastest; each value that differs from `paper` says why.
 """
 
@@ -248,6 +248,11 @@ def short_name(task: str) -> str:
 
 def has_preset(task: str) -> bool:
     """Return whether a task's settings come from a preset; otherwise they are derived from its environment."""
+    return short_name(task) in PAPER
+
+
+def has_rewards(task: str) -> bool:
+    """Return whether a task has a dense and a sparse reward to choose from: ours do, mazes of one's own too."""
     return task in PAPER or task.startswith("higl/")
 
 

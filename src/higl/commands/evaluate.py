@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from higl.commands.arguments import Cores, Run, Switch, asks_for_help, one_line_errors, read_options, show_help
 from higl.intervals import wilson_interval
-from higl.presets import has_preset
+from higl.presets import has_rewards
 from higl.pretrained import pretrained_run
 from higl.process import available_cores, prepare_process
 from higl.runlog import POLICY, RunFolderError, WrongFolderError, is_run
@@ -122,7 +122,7 @@ def summarise(outcomes: list[Outcome]) -> dict[str, Any]:
 def text(summary: dict[str, Any]) -> str:
     """Return a summary as people read it."""
     low, high = summary["success_interval"]
-    goals = f"{summary['reward']} reward, test goals" if has_preset(summary["task"]) else "its own reward and goals"
+    goals = f"{summary['reward']} reward, test goals" if has_rewards(summary["task"]) else "its own reward and goals"
     steps = summary["steps_to_success"]
     return "\n".join(
         [

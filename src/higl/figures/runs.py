@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from higl.config import Config
-from higl.presets import has_preset
+from higl.presets import has_rewards
 from higl.runlog import CONFIG, EVALUATIONS, FACTS, METRICS, POLICY, SNAPSHOTS, is_locked
 from higl.settings import flat
 
@@ -143,7 +143,7 @@ def algorithm_name(algo: str) -> str:
 def task_title(task: str, reward: str) -> str:
     """Return a task's name for people: 'Ant Maze U (sparse)'; ids stay as they are, and other tasks have one reward."""
     name = " ".join(word.capitalize() for word in task.split("-")) if task.islower() and "/" not in task else task
-    return f"{name} ({reward})" if reward and has_preset(task) else name
+    return f"{name} ({reward})" if reward and has_rewards(task) else name
 
 
 # --- Reading --------------------------------------------------------------------------------------------------------
