@@ -124,10 +124,10 @@ _ACTION_RANGE = {
 ANT_RANDOM_STEPS = 50_000
 
 
-# An ant that falls on its back stays there. In every third training episode it did, and of the 52 evaluation episodes
-# that failed from 100,000 steps on (seeds 0 and 1), 47 ended motionless. With the paper's discount of 0.95 a fall costs
-# the low level about twenty steps, and it falls once in a thousand.
-# Values grow with the discount, and the cut-off with them.
+# An ant that falls on its back stays there, and nearly all evaluation episodes that fail end so. With the paper's
+# discount of 0.95 a fall costs the low level about twenty steps: from 180,000 to 230,000 steps 64% of the episodes
+# succeeded (seeds 0 and 1), and 85% with 0.98 (results/ant-maze-u-sparse). Values grow with the discount, and the
+# cut-off with them.
 ANT_DISCOUNT = 0.98
 ANT_CUTOFF = 45.0
 
