@@ -4,6 +4,7 @@
 
 A subgoal is drawn uniformly from the disc of radius 3 around the ant every 10 steps. The measure is `progress`: how
 far a segment moves along its subgoal, averaged over the episodes of the last 10,000 steps, exploration included.
+`fallen` is the share of those episodes that end with the ant on its back.
 """
 
 from __future__ import annotations
@@ -59,6 +60,12 @@ def average(rows: Sequence[dict[str, float]], name: str) -> float:
     return float(np.mean([row[name] for row in rows]))
 
 
+def on_its_back(observation: np.ndarray) -> float:
+    """Return 1 if the ant's upward axis points down, else 0, by the quaternion after x, y and z."""
+    _, x, y, _ = observation[3:7]
+    return float(x * x + y * y > 0.5)
+
+
 def main(args: Args) -> None:
     config = preset("ant-maze-u", "hiro")
     changes = {name: json.loads(value) for name, value in (change.split("=") for change in args.set)}
@@ -77,7 +84,7 @@ def main(args: Args) -> None:
         learner.remember(episode)
         key = jax.random.fold_in(learner.key, learner.episodes)
         learner.train_low(key, jnp.asarray(len(episode)))
-        rows.append(episode_metrics(config, episode))
+        rows.append(episode_metrics(config, episode) | {"fallen": on_its_back(episode.observation[-1])})
         if learner.steps >= due:
             due += WINDOW
             recent = rows[-WINDOW // 500 :]
@@ -87,6 +94,7 @@ def main(args: Args) -> None:
                 "progress_share": average(recent, "low/progress_share"),
                 "subgoal_distance": average(recent, "low/subgoal_distance"),
                 "saturated": average(recent, "low/saturated"),
+                "fallen": average(recent, "fallen"),
                 "seconds": time.time() - start,
             }
             table.append({name: round(value, 4) for name, value in entry.items()})
