@@ -131,6 +131,20 @@ def test_every_state_of_an_episode_is_offered_to_the_queue():
     assert len(stored) == 13
 
 
+def test_a_long_episode_does_not_discard_its_own_states(monkeypatch):
+    """In blocks of 5 the queue takes in what it takes in at once."""
+    config = changed(CONFIG, novelty={"similarity": 0.5})
+    queues = []
+    for block in (512, 5):
+        monkeypatch.setattr("higl.replay.INSERT_BLOCK", block)
+        learner = Learner(config, SPACES)
+        for seed in range(2):
+            learner.remember(episode(learner, seed, steps=12))
+        queues.append(learner.state.novelty.queue)
+    jax.tree.map(partial(np.testing.assert_allclose, atol=1e-6), *queues)
+    assert np.asarray(queues[0].filled).sum() > 1
+
+
 def test_the_policy_is_that_of_the_trained_actors(trained):
     learner, _ = trained
     policy = learner.policy
@@ -282,7 +296,7 @@ def test_a_number_that_is_not_finite_stops_the_run_and_names_the_stage(victim, s
 
 def programs(learner: Learner) -> dict[str, int]:
     """Return how many programs each stage has been compiled to (`insert` is one function for all learners)."""
-    names = ("train_low", "train_high", "train_novelty", "train_adjacency", "take_in", "insert")
+    names = ("train_low", "train_high", "train_novelty", "train_adjacency", "scored", "discard_similar", "insert")
     return {name: getattr(learner.stages, name)._cache_size() for name in names}
 
 

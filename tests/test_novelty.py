@@ -27,7 +27,11 @@ def empty_queue() -> nov.Queue:
     return nov.Queue(jnp.zeros((SLOTS, 1)), jnp.zeros((SLOTS, 1)), jnp.zeros(SLOTS), jnp.zeros(SLOTS, bool))
 
 
-_update = jax.jit(lambda queue, new: nov.update_queue(queue, new, 0.5, nov.goal_space_distance))
+def update(queue: nov.Queue, new: nov.Queue, distance=nov.goal_space_distance) -> nov.Queue:
+    return nov.enter(nov.discard_similar(queue, new, 0.5, distance), new)
+
+
+_update = jax.jit(update)
 
 places = st.integers(-12, 12).map(lambda x: x / 4)
 episodes = st.lists(st.lists(places, max_size=BLOCK), max_size=5)
@@ -57,9 +61,9 @@ def test_distance_decides_what_is_similar():
     """The appendix's design: any distance may stand in for the goal space's."""
     stored = _update(empty_queue(), new_states([(0.0, 1.0), (10.0, 2.0)], 0))
     new = new_states([(10.1, 3.0)], 2)
-    by_goal = nov.update_queue(stored, new, 0.5, nov.goal_space_distance)
+    by_goal = update(stored, new)
     assert sorted(np.asarray(by_goal.achieved[by_goal.filled, 0]).tolist()) == pytest.approx([0.0, 10.1])
-    everything_similar = nov.update_queue(stored, new, 0.5, lambda first, second: jnp.zeros((SLOTS, BLOCK)))
+    everything_similar = update(stored, new, lambda first, second: jnp.zeros((SLOTS, BLOCK)))
     assert np.asarray(everything_similar.achieved[everything_similar.filled, 0]).tolist() == pytest.approx([10.1])
 
 

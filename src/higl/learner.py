@@ -28,7 +28,16 @@ from higl.health import adjacency_metrics, episode_metrics, value_metrics
 from higl.high import HighRow, Segment, high_batch, landmark_loss, pseudo_landmark, relabel
 from higl.low import LowRow, exchange_subgoals, low_batch, low_distance, visible_entries
 from higl.nets import MLP, mlp, tree_finite, zeros_like_result
-from higl.novelty import NoveltyState, Queue, distil, goal_space_distance, init_novelty, novelty, update_queue
+from higl.novelty import (
+    NoveltyState,
+    Queue,
+    discard_similar,
+    distil,
+    enter,
+    goal_space_distance,
+    init_novelty,
+    novelty,
+)
 from higl.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
 from higl.rollout import Episode, Policy, Spaces, high_rows, low_noise_unit, low_rows, subgoal_limit
 
@@ -78,7 +87,9 @@ class Stages:
         scale = tuple(float(x) for x in self.limit)
         self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale, (1.0,) * spaces.goal)
         self.insert = jax.jit(insert, donate_argnums=0)
-        self.take_in = jax.jit(self._take_in)
+        self.scored = jax.jit(self._scored)
+        self.discard_similar = jax.jit(self._discard_similar)
+        self.enter = jax.jit(enter)
         self.train_low = jax.jit(self._train_low, donate_argnums=0)
         self.train_high = jax.jit(self._train_high, donate_argnums=0)
         self.train_novelty = jax.jit(self._train_novelty)
@@ -122,19 +133,18 @@ class Stages:
         """Return the low level's estimate of how far a point is from a state."""
         return partial(low_distance, self.low, networks, self.visible, self.scheme)
 
-    def _take_in(
-        self, state: NoveltyState, network: MLP, observation: jax.Array, achieved: jax.Array, count: jax.Array
-    ) -> Queue:
-        """Score a block of states and take the first `count` into the queue."""
-        config = self.config
+    def _scored(self, state: NoveltyState, observation: jax.Array, achieved: jax.Array, count: jax.Array) -> Queue:
+        """Return a block of states with their novelty, the first `count` of them filled."""
         score = novelty(state.predictor, state.target, observation)
-        filled = jnp.arange(observation.shape[0]) < count
+        return Queue(observation, achieved, score, jnp.arange(observation.shape[0]) < count)
+
+    def _discard_similar(self, queue: Queue, new: Queue, network: MLP) -> Queue:
+        """Drop the stored states that are similar to new ones, by the measure of the settings."""
+        config = self.config
         distance = goal_space_distance
         if config.novelty.discard == "adjacency":
             distance = partial(adj.steps_between, config.adjacency, network)
-        return update_queue(
-            state.queue, Queue(observation, achieved, score, filled), config.novelty.similarity, distance
-        )
+        return discard_similar(queue, new, config.novelty.similarity, distance)
 
     def _train_low(
         self, state: td3.TD3State, buffer: Buffer, key: jax.Array, count: jax.Array
@@ -316,10 +326,13 @@ class Learner:
         for block, count in blocks(high_rows(config, episode), config.high.buffer_size):
             high_buffer = stages.insert(high_buffer, block, count)
         if config.uses_landmarks and config.landmarks.novelty:
-            states = (episode.observation, episode.achieved)
-            for (observation, achieved), count in blocks(states, config.low.buffer_size):
-                novelty_state = state.novelty._replace(queue=queue)
-                queue = stages.take_in(novelty_state, state.adjacency.network, observation, achieved, count)
+            states = blocks((episode.observation, episode.achieved), config.low.buffer_size)
+            scored = [stages.scored(state.novelty, *block, count) for block, count in states]
+            # First all of them, or a long episode's own states would be dropped for its later ones.
+            for new in scored:
+                queue = stages.discard_similar(queue, new, state.adjacency.network)
+            for new in scored:
+                queue = stages.enter(queue, new)
         self.state = state._replace(
             low_buffer=low_buffer, high_buffer=high_buffer, novelty=state.novelty._replace(queue=queue)
         )

@@ -65,20 +65,20 @@ def distil(config: NoveltyConfig, state: NoveltyState, observation: jax.Array) -
     return state._replace(predictor=predictor, optimiser=optimiser_state), value
 
 
-def update_queue(
-    queue: Queue,
-    new: Queue,
-    similarity: float,
-    distance: Callable[[jax.Array, jax.Array], jax.Array],
+def discard_similar(
+    queue: Queue, new: Queue, similarity: float, distance: Callable[[jax.Array, jax.Array], jax.Array]
 ) -> Queue:
-    """Take new states (those `filled`) into the queue.
+    """Drop the stored states that are closer than `similarity` to any new one (those `filled`).
 
-    Stored states closer than `similarity` to any new one are dropped, the new ones enter, and the most novel stay.
     `distance` takes goal-space points [K, 1, G] and [N, G] to [K, N].
     """
     close = distance(queue.achieved[:, None], new.achieved) < similarity
-    kept = queue.filled & ~jnp.any(close & new.filled, axis=1)
-    everything = jax.tree.map(lambda old, fresh: jnp.concatenate([old, fresh]), queue._replace(filled=kept), new)
+    return queue._replace(filled=queue.filled & ~jnp.any(close & new.filled, axis=1))
+
+
+def enter(queue: Queue, new: Queue) -> Queue:
+    """Take new states (those `filled`) into the queue; the most novel of all stay."""
+    everything = jax.tree.map(lambda old, fresh: jnp.concatenate([old, fresh]), queue, new)
     order = jnp.where(everything.filled, everything.score, -jnp.inf)
     _, places = jax.lax.top_k(order, queue.score.shape[0])
     return jax.tree.map(lambda column: column[places], everything)
