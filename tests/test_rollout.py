@@ -9,7 +9,7 @@ import pytest
 from toy import SPACES, PointEnv, changed, tiny_config
 
 from higl.nets import init_mlp, mlp
-from higl.rollout import Episode, Policy, Spaces, collect_episode, high_rows, low_rows, subgoal_limit
+from higl.rollout import _EXPLORATION, Episode, Policy, Spaces, collect_episode, high_rows, low_rows, subgoal_limit
 
 CONFIG = tiny_config(high={"relabel": True})
 ABSOLUTE = changed(CONFIG, high={"subgoals": "absolute", "relabel": True})
@@ -109,8 +109,8 @@ def test_random_subgoals_are_pursued_while_the_policy_says_so():
     acting.random_subgoals = True
     env = PointEnv(steps=23)
     exploring = collect_episode(env, acting, 3, explore=True)
-    rng = np.random.default_rng([3, 1])
-    assert not np.allclose(exploring.subgoal[0], acting.propose(exploring.observation[0], exploring.desired[0], rng))
+    rng = np.random.default_rng([3, _EXPLORATION])
+    np.testing.assert_array_equal(exploring.subgoal[0], acting.random_subgoal(exploring.achieved[0], rng))
     testing = collect_episode(env, acting, 3, explore=False)
     np.testing.assert_allclose(
         testing.subgoal[0], acting.propose(testing.observation[0], testing.desired[0], None), atol=1e-6

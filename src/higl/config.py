@@ -79,7 +79,7 @@ class HighConfig(LevelConfig):
     random_steps: int = 50_000
     """Environment steps at the start during which subgoals are drawn at random: the low level learns to move first."""
     random_sigma: float = 2.0
-    """Standard deviation of those subgoals, in the units of the goal space."""
+    """Standard deviation of those subgoals around where the body is, in the units of the goal space."""
     relabel: bool = False
     """Replace stored subgoals by those under which the present low level is likeliest to act as stored (HIRO)."""
     relabel_candidates: int = 10

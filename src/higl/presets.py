@@ -167,7 +167,7 @@ def _best(task: str) -> Config:
             coverage=max(paper.landmarks.coverage, 40),
             # Of 1,000 states hardly one was from where an ant had only just come to, so no landmark was there.
             pool=10_000,
-            # How seldom the choice changes by it: benchmarks/near_pairs.py.
+            # How often the choice changes by it: benchmarks/near_pairs.py.
             neighbours=4,
         ),
     )

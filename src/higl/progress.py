@@ -236,6 +236,11 @@ def evaluation_line(row: Mapping[str, Any]) -> str:
     return line
 
 
+def counted(number: int | str, what: str) -> str:
+    """Return a number of things as people say it: '1 core', '2 cores'."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def duration(seconds: float) -> str:
     """Return a time as people say it."""
     minutes, rest = divmod(round(seconds), 60)

@@ -28,7 +28,7 @@ from higl.commands.arguments import (
 )
 from higl.config import Preset
 from higl.process import prepare_process
-from higl.progress import duration
+from higl.progress import counted, duration
 from higl.settings import SettingsError, nearest
 from higl.sweep.board import runs_table
 from higl.sweep.catalogue import Entry, find_entry, read_catalogue
@@ -209,19 +209,15 @@ def show_entry(options: ShowOptions) -> int:
     hours = hours_left(plan, standings, times, None if options.no_estimate else _measure)
     _console().print(runs_table(plan, standings, entry.title, hours))
     known = [each for each in hours if each is not None]
-    count = _counted(len(plan), "run")
+    count = counted(len(plan), "run")
     if len(known) == len(hours):
         whole, wall = duration(3600 * sum(known)), duration(3600 * wall_hours(known, len(cores)))
-        print(f"{count}, {whole} of work left: about {wall} on {_counted(len(cores), 'core')}")
+        print(f"{count}, {whole} of work left: about {wall} on {counted(len(cores), 'core')}")
     elif options.no_estimate:
         print(f"{count}; how long they take is not known without measuring (leave out --no-estimate)")
     else:
         print(f"{count}; those without a time derive their settings from their environment when they begin")
     return 0
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _measure(config: object) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from higl.figures.runs import ALGORITHM_ORDER, task_title
 from higl.figures.style import steps_text
-from higl.progress import duration
+from higl.progress import counted, duration
 from higl.sweep.results import Result, read_results
 from higl.sweep.statistics import (
     FINAL_WINDOW,
@@ -224,16 +224,12 @@ def _runs_section(results: Sequence[Result]) -> str:
                 f"{100 * final_success(curve):.1f}%",
                 percent(result.success[-1]),
                 duration(seconds) if seconds else "?",
-                f"{facts.get('processor') or '?'}, {_counted(facts.get('cores'))}",
+                f"{facts.get('processor') or '?'}, {counted(facts.get('cores') or '?', 'core')}",
                 ", ".join(_short(commit) for commit in commits),
             ]
         )
     text = "A `+` behind a commit: files differed from it. Several commits: the run was continued with a later one."
     return f"## Runs\n\n{table(columns, rows)}\n{text}\n"
-
-
-def _counted(cores: int | None) -> str:
-    return f"{cores or '?'} core{'' if cores == 1 else 's'}"
 
 
 def _short(commit: str | None) -> str:
