@@ -14,6 +14,7 @@ from toy import SPACES, PointEnv, changed, episode, tiny_config
 from higl import td3
 from higl.learner import Learner, Metrics, NotFiniteError, Stages, _loop
 from higl.nets import mlp
+from higl.novelty import novelty
 from higl.replay import sample
 from higl.rollout import Episode, collect_episode
 
@@ -143,6 +144,69 @@ def test_a_long_episode_does_not_discard_its_own_states(monkeypatch):
         queues.append(learner.state.novelty.queue)
     jax.tree.map(partial(np.testing.assert_allclose, atol=1e-6), *queues)
     assert np.asarray(queues[0].filled).sum() > 1
+
+
+def test_the_tested_policy_averages_the_actors_of_the_last_steps():
+    """By hand: an exponential average, over at most a tenth of the steps so far."""
+    config = changed(CONFIG, evaluation={"average": 50})
+    learner = Learner(config, SPACES)
+    expected, steps = jax.device_get(learner.state.actors), 0
+    for seed, length in enumerate((300, 200, 25, 8)):
+        walked = episode(learner, seed, steps=length)
+        learner.learn(walked)
+        steps += length
+        share = min(1.0, length / min(50, steps / 10))
+        present = jax.device_get(learner.state.actors)
+        expected = jax.tree.map(lambda old, new, share=share: (1 - share) * old + share * new, expected, present)
+    policy = learner.tested_policy
+    jax.tree.map(
+        partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6),
+        (policy.low_actor, policy.high_actor),
+        tuple(expected),
+    )
+    assert not equal((policy.low_actor, policy.high_actor), tuple(jax.device_get(learner.state.actors)))
+
+
+def test_without_an_average_the_tested_policy_is_the_present_one():
+    learner, _ = train(changed(CONFIG, evaluation={"average": 0}), (25, 8))
+    assert learner.state.averaged is None
+    policy = learner.tested_policy
+    assert equal((policy.low_actor, policy.high_actor), tuple(jax.device_get(learner.state.actors)))
+
+
+def test_averaging_leaves_learning_as_it_is(trained):
+    _, metrics = trained
+    _, present = train(changed(CONFIG, evaluation={"average": 0}))
+    assert untimed(present) == untimed(metrics)
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize("space", ["state", "goal"])
+def test_stored_states_are_scored_anew_by_setting(refresh, space):
+    """Else they keep the score that they came in with, however well the predictor knows them by now."""
+    changes = {"refresh": refresh, "space": space, "similarity": 1e-9, "learning_rate": 0.01}
+    learner = Learner(changed(CONFIG, novelty=changes, landmarks={"novelty": 40}), SPACES)
+    learner.remember(episode(learner, 0, steps=12))
+    before = learner.state.novelty.queue
+    learner.train_novelty(jax.random.key(0), jnp.asarray(20))
+    state = learner.state.novelty
+    learner.remember(episode(learner, 1, steps=3))
+    after = learner.state.novelty.queue
+    old = [np.flatnonzero((after.observation == one).all(1) & after.filled).item() for one in before.observation[:13]]
+    seen = before.achieved if space == "goal" else before.observation
+    expected = novelty(state.predictor, state.target, seen) if refresh else before.score
+    np.testing.assert_allclose(after.score[np.array(old)], expected[:13], rtol=1e-5)
+    assert not np.allclose(before.score[:13], novelty(state.predictor, state.target, seen)[:13], rtol=0.05)
+
+
+def test_in_the_goal_space_novelty_does_not_see_the_rest_of_a_state():
+    learner = Learner(changed(CONFIG, novelty={"space": "goal"}), SPACES)
+    walked = episode(learner, 0, steps=3)
+    scores = []
+    for observation in (walked.observation, walked.observation + 10):
+        scores.append(learner.stages.scored(learner.state.novelty, observation, walked.achieved, 4).score)
+    np.testing.assert_array_equal(*scores)
+    assert np.unique(np.asarray(scores[0])).size > 1
 
 
 def test_the_policy_is_that_of_the_trained_actors(trained):
@@ -326,6 +390,7 @@ ABLATIONS = {
     "automatic": {"landmarks": {"pseudo": "automatic"}},
     "all pairs": {"landmarks": {"neighbours": 0}},
     "discard by adjacency": {"novelty": {"discard": "adjacency"}},
+    "novelty in the goal space": {"novelty": {"space": "goal", "refresh": True}},
     "absolute, relabelled": {"high": {"subgoals": "absolute", "relabel": True}, "low": {"hidden_entries": ()}},
     "relative, relabelled": {"high": {"relabel": True}},
     "layer norm": {"low": {"layer_norm": True}, "high": {"layer_norm": True}},
@@ -345,7 +410,15 @@ def ablated(name: str) -> tuple[Learner, list[Metrics]]:
 
 
 @pytest.mark.parametrize(
-    "name", ["all pairs", "layer norm", "every second update", "bootstrap", "loss in the goal space"]
+    "name",
+    [
+        "all pairs",
+        "layer norm",
+        "every second update",
+        "bootstrap",
+        "loss in the goal space",
+        "novelty in the goal space",
+    ],
 )
 def test_a_setting_runs(name):
     _, metrics = ablated(name)

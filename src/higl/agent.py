@@ -241,11 +241,11 @@ class Agent:
 
     @property
     def policy(self) -> Policy:
-        """Return the present policy."""
+        """Return the policy that acts: of the averaged actors, where the settings average."""
         learner = self.learner
         if self._policy is None or (learner is not None and learner.episodes != self._policy_episode):
             learner = self._learner()
-            self._policy, self._policy_episode = learner.policy, learner.episodes
+            self._policy, self._policy_episode = learner.tested_policy, learner.episodes
         return self._policy
 
     def predict(

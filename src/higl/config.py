@@ -132,6 +132,10 @@ class NoveltyConfig:
     """Distance within which a stored state is discarded for a new one, lambda."""
     discard: Literal["goal", "adjacency"] = "goal"
     """Measure of that distance: in the goal space, or in steps by the adjacency network (the paper's appendix)."""
+    refresh: bool = False
+    """Whether stored states are scored anew with every episode; else a score lasts until its state is discarded."""
+    space: Literal["state", "goal"] = "state"
+    """What is novel: a state with all that is observed (eq. 4), or its point in the goal space."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +176,8 @@ class EvaluationConfig:
     """Environment steps between two evaluations."""
     episodes: int = 5
     """Episodes in each, without exploration."""
+    average: int = 20_000
+    """Steps over which the tested and saved actors are averaged (at most a tenth of all so far); 0: no average."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,8 +44,15 @@ from higl.rollout import Episode, Policy, Spaces, high_rows, low_noise_unit, low
 Metrics = dict[str, float]
 
 
+class Actors(NamedTuple):
+    """The actors of both levels."""
+
+    low: MLP
+    high: MLP
+
+
 class LearnerState(NamedTuple):
-    """All that is learned or remembered on the device."""
+    """All that is learned or remembered on the device; `averaged` only where the settings ask for it."""
 
     low: td3.TD3State
     high: td3.TD3State
@@ -53,6 +60,12 @@ class LearnerState(NamedTuple):
     adjacency: adj.AdjacencyState
     low_buffer: Buffer
     high_buffer: Buffer
+    averaged: Actors | None
+
+    @property
+    def actors(self) -> Actors:
+        """Return the present actors."""
+        return Actors(self.low.networks.actor, self.high.networks.actor)
 
 
 class NotFiniteError(RuntimeError):
@@ -74,6 +87,11 @@ def _loop(count: jax.Array, step: Callable[[Any, jax.Array], tuple[Any, td3.Info
     return state, info | {"finite": tree_finite(state)}
 
 
+def _average(averaged: Actors, present: Actors, share: jax.Array) -> Actors:
+    """Return averaged actors that took over a share of the present ones."""
+    return jax.tree.map(lambda old, new: old + share * (new - old), averaged, present)
+
+
 class Stages:
     """The compiled programs of a configuration: pure functions of named pytrees."""
 
@@ -88,11 +106,13 @@ class Stages:
         self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale, (1.0,) * spaces.goal)
         self.insert = jax.jit(insert, donate_argnums=0)
         self.scored = jax.jit(self._scored)
+        self.refresh = jax.jit(self._refresh)
         self.discard_similar = jax.jit(self._discard_similar)
         self.enter = jax.jit(enter)
         self.train_low = jax.jit(self._train_low, donate_argnums=0)
         self.train_high = jax.jit(self._train_high, donate_argnums=0)
         self.train_novelty = jax.jit(self._train_novelty)
+        self.average = jax.jit(_average)
         self.train_adjacency = jax.jit(partial(adj.train_batches, config.adjacency))
 
     def init(self, key: jax.Array) -> LearnerState:
@@ -120,13 +140,16 @@ class Stages:
             scalar,
             segment if config.high.relabel else None,
         )
+        low, high = td3.init(self.low, low_key), td3.init(self.high, high_key)
+        actors = Actors(low.networks.actor, high.networks.actor)
         return LearnerState(
-            td3.init(self.low, low_key),
-            td3.init(self.high, high_key),
+            low,
+            high,
             init_novelty(config.novelty, novelty_key, spaces.observation, spaces.goal, config.landmarks.novelty),
             adj.init_adjacency(config.adjacency, adjacency_key, spaces.goal),
             empty_buffer(low_row, config.low.buffer_size),
             empty_buffer(high_row, config.high.buffer_size),
+            jax.tree.map(jnp.copy, actors) if config.evaluation.average else None,
         )
 
     def distance(self, networks: td3.Networks) -> lm.Distance:
@@ -135,8 +158,21 @@ class Stages:
 
     def _scored(self, state: NoveltyState, observation: jax.Array, achieved: jax.Array, count: jax.Array) -> Queue:
         """Return a block of states with their novelty, the first `count` of them filled."""
-        score = novelty(state.predictor, state.target, observation)
+        score = self._novelty(state, observation, achieved)
         return Queue(observation, achieved, score, jnp.arange(observation.shape[0]) < count)
+
+    def _refresh(self, state: NoveltyState) -> Queue:
+        """Return the queue with the present novelty of its states."""
+        queue = state.queue
+        return queue._replace(score=self._novelty(state, queue.observation, queue.achieved))
+
+    def _novelty(self, state: NoveltyState, observation: jax.Array, achieved: jax.Array) -> jax.Array:
+        """Return the novelty of states by the present networks."""
+        return novelty(state.predictor, state.target, self._novelty_input(observation, achieved))
+
+    def _novelty_input(self, observation: jax.Array, achieved: jax.Array) -> jax.Array:
+        """Return what the novelty networks see of states."""
+        return achieved if self.config.novelty.space == "goal" else observation
 
     def _discard_similar(self, queue: Queue, new: Queue, network: MLP) -> Queue:
         """Drop the stored states that are similar to new ones, by the measure of the settings."""
@@ -265,7 +301,8 @@ class Stages:
 
         def step(state: NoveltyState, key: jax.Array) -> tuple[NoveltyState, td3.Info]:
             places = sample_places(buffer, key, self.config.novelty.batch_size)
-            state, loss = distil(self.config.novelty, state, buffer.rows.observation[places])
+            seen = self._novelty_input(buffer.rows.observation[places], buffer.rows.achieved[places])
+            state, loss = distil(self.config.novelty, state, seen)
             return state, {"loss": loss}
 
         return _loop(count, step, state, key)
@@ -286,11 +323,16 @@ class Learner:
 
     @property
     def policy(self) -> Policy:
-        """Return the present policy in NumPy."""
-        actors = (self.state.low.networks.actor, self.state.high.networks.actor)
-        policy = Policy(self.config, self.spaces, *jax.device_get(actors))
+        """Return the policy that explores, in NumPy: that of the present actors."""
+        policy = Policy(self.config, self.spaces, *jax.device_get(self.state.actors))
         policy.random_subgoals = self.steps < self.config.high.random_steps
         return policy
+
+    @property
+    def tested_policy(self) -> Policy:
+        """Return the policy that is tested and saved: that of the averaged actors, where there are any."""
+        actors = self.state.averaged or self.state.actors
+        return Policy(self.config, self.spaces, *jax.device_get(actors))
 
     def learn(self, episode: Episode) -> Metrics:
         """Take in an episode and train every part on what has been seen so far; return what was measured."""
@@ -314,6 +356,7 @@ class Learner:
         every = self.config.adjacency.every
         if self.config.uses_adjacency and before // every < self.steps // every:
             metrics |= self.train_adjacency()
+        self.average(len(episode))
         return metrics | {f"seconds/{stage}": taken for stage, taken in self.seconds.items()}
 
     def remember(self, episode: Episode) -> None:
@@ -326,6 +369,8 @@ class Learner:
         for block, count in blocks(high_rows(config, episode), config.high.buffer_size):
             high_buffer = stages.insert(high_buffer, block, count)
         if config.uses_landmarks and config.landmarks.novelty:
+            if config.novelty.refresh:
+                queue = stages.refresh(state.novelty)
             states = blocks((episode.observation, episode.achieved), config.low.buffer_size)
             scored = [stages.scored(state.novelty, *block, count) for block, count in states]
             # First all of them, or a long episode's own states would be dropped for its later ones.
@@ -338,6 +383,18 @@ class Learner:
         )
         jax.block_until_ready(self.state.low_buffer.size)
         self.seconds["remember"] = time.perf_counter() - start
+
+    def average(self, steps: int) -> None:
+        """Let the averaged actors follow the present ones after an episode of so many steps.
+
+        From one episode to the next a gait may come and go that falls in the same corner each time; the average over
+        many episodes has the ways of most of them.
+        """
+        if self.state.averaged is None:
+            return
+        window = min(self.config.evaluation.average, self.steps / 10)
+        share = jnp.asarray(min(1.0, steps / window), jnp.float32)
+        self.state = self.state._replace(averaged=self.stages.average(self.state.averaged, self.state.actors, share))
 
     def train_low(self, key: jax.Array, count: jax.Array) -> Metrics:
         """Update the low level `count` times."""

@@ -115,7 +115,7 @@ class Loop:
 
     def evaluate(self) -> None:
         """Run the evaluation episodes, without exploration."""
-        learner, policy = self.learner, self.learner.policy
+        learner, policy = self.learner, self.learner.tested_policy
         seeds = [
             episode_seed(self.config.seed, EVALUATION, learner.episodes, index)
             for index in range(self.config.evaluation.episodes)

@@ -36,7 +36,8 @@ def init_novelty(
 ) -> NoveltyState:
     """Draw both networks; the queue starts empty."""
     predictor_key, target_key = jax.random.split(key)
-    sizes = (observation_size, *config.hidden, config.embedding)
+    input_size = goal_size if config.space == "goal" else observation_size
+    sizes = (input_size, *config.hidden, config.embedding)
     predictor = init_mlp(predictor_key, sizes)
     queue = Queue(
         jnp.zeros((slots, observation_size)),

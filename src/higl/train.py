@@ -166,7 +166,7 @@ class Training(Loop):
         try:
             counters = Counters(learner.steps, learner.episodes, self.seconds, self.folder.lengths())
             # The policy first: once there is a checkpoint of this step, none of this is done again.
-            save_policy(self.folder.path / POLICY, learner.policy, self.config, self.spaces)
+            save_policy(self.folder.path / POLICY, learner.tested_policy, self.config, self.spaces)
             self.checkpoints.save(learner_arrays(learner), counters)
             self.saved_step = learner.steps
         except OSError as error:
