@@ -225,8 +225,8 @@ def _best_arm(task: str) -> Config:
         # before it), where the landmark loss has no gradient. So it is trained early, and each time a little; all pairs
         # of 1,000 cells took more than two minutes a training.
         adjacency=replace(best.adjacency, every=2_000, epochs=5, all_pairs_up_to=300),
-        # An arm hardly comes twice within a similarity of 0.02 of a point, so a score would last for ever: the queue kept
-        # the states of the first episode. And of a state most is joints and their speeds, of which any swing is novel.
+        # An arm hardly comes twice within a similarity of 0.02 of a point, so a score would last for ever: the queue
+        # kept the first episode's states. And most of a state is joints and their speeds, where any swing is novel.
         novelty=replace(best.novelty, refresh=True, space="goal"),
         landmarks=replace(
             best.landmarks,
