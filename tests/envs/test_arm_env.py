@@ -144,6 +144,7 @@ def test_time_per_step():
 
 
 def test_the_arm_pushes_the_puck():
+    """And does not pass through it."""
     env = make(PUSHER)
     env.reset(seed=0)
     env.data.qpos[1] = 0.37  # the shoulder lets the fork down to the table
@@ -153,8 +154,13 @@ def test_the_arm_pushes_the_puck():
     env.data.qpos[7:9] = tip[1] + 0.3 + 0.05, tip[0] - 0.45  # the puck 0.3 beside it: y, x from the target
     mujoco.mj_forward(env.model, env.data)
     before = env.observe()["achieved_goal"][3:].copy()
+    puck, depths = env.model.body("object").id, [0.0]
     for _ in range(40):
         observation, *_ = env.step(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
+        touching = env.model.geom_bodyid[env.data.contact.geom]
+        depths += list(-env.data.contact.dist[(touching == puck).any(axis=1) & (touching != 0).all(axis=1)])
     moved = observation["achieved_goal"][3:] - before
-    assert moved[1] > 0.005
+    assert len(depths) > 1
+    assert max(depths) < 0.005
+    assert moved[1] > 0.1
     assert moved[2] == 0.0

@@ -149,7 +149,14 @@ def test_pusher_differs_from_the_package_in_what_is_named_only():
     ranges = theirs.jnt_range.copy()
     ranges[0, 1] = 2.0
     assert np.array_equal(ours.jnt_range, ranges)
-    for name in ("body_mass", "body_inertia", "body_pos", "dof_damping", "dof_armature", "jnt_axis", "geom_size"):
+    # The puck's inertia is mass in place of armature.
+    slides = [ours.joint(name).dofadr.item() for name in ("obj_slidex", "obj_slidey")]
+    mass, armature = theirs.body_mass.copy(), theirs.dof_armature.copy()
+    assert np.all(armature[slides] == 0.04)
+    armature[slides], mass[ours.body("object").id] = 0.0, 0.04
+    assert np.allclose(ours.body_mass, mass, rtol=1e-12)
+    assert np.array_equal(ours.dof_armature, armature)
+    for name in ("body_pos", "dof_damping", "jnt_axis", "geom_size"):
         assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
     for name in ("geom_pos", "geom_contype", "geom_conaffinity", "geom_friction", "geom_solimp", "actuator_trnid"):
         assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name

@@ -60,6 +60,11 @@ ARM_JOINTS = (
 PUSHER_FRAME_SKIP = 4
 PUSHER_TORQUE = 2.0
 """As packaged."""
+PUCK_MASS = 0.04
+"""Kilograms; packaged 8e-6, and an armature of 0.04 on the joints instead.
+
+Both make the same inertia. But MuJoCo leaves armature out of its estimate of how hard a contact has to push
+(`body_invweight0`), and the fork passed through a puck that weighed next to nothing."""
 PUSHER_PAN_LIMIT = 2.0
 """Radians, upper limit of the shoulder pan; packaged 1.714602."""
 
@@ -158,6 +163,10 @@ def pusher_spec() -> mujoco.MjSpec:
     spec.joint("r_shoulder_pan_joint").range[1] = PUSHER_PAN_LIMIT
     for geom in [spec.geom("table"), *spec.body("object").geoms]:
         geom.margin = SCENERY_MARGIN
+    puck = spec.body("object")
+    puck.geoms[0].mass = PUCK_MASS
+    for joint in puck.joints:
+        joint.armature = 0.0
     return spec
 
 
