@@ -63,8 +63,8 @@ PUSHER_TORQUE = 2.0
 PUCK_MASS = 0.04
 """Kilograms; packaged 8e-6, and an armature of 0.04 on the joints instead.
 
-Both make the same inertia. But MuJoCo leaves armature out of its estimate of how hard a contact has to push
-(`body_invweight0`), and the fork passed through a puck that weighed next to nothing."""
+Both make the same inertia. But MuJoCo after 2.3.7 leaves armature out of its estimate of how hard a contact has to push
+(`body_invweight0`), and the fork passed through a puck that weighed next to nothing (MuJoCo's issue 1495)."""
 PUSHER_PAN_LIMIT = 2.0
 """Radians, upper limit of the shoulder pan; packaged 1.714602."""
 
