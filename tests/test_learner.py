@@ -454,12 +454,12 @@ def test_raw_and_automatic_pseudo_landmarks_lie_as_far_as_the_landmarks():
 
 
 def test_the_landmark_loss_measures_in_the_goal_space_by_setting():
-    """In cells, and whatever the adjacency network says; else by its embeddings."""
+    """In cells, and whatever the adjacency network says; else, and for HRAC, by its embeddings."""
     points = jnp.array([[1.0, 2.0], [0.5, -1.5]])
-    for measure in ("goal", "adjacency"):
-        stages = Stages(changed(CONFIG, landmarks={"measure": measure}, adjacency={"cell": 0.5}), SPACES)
+    for algo, measure in (("higl", "goal"), ("higl", "adjacency"), ("hrac", "goal")):
+        stages = Stages(changed(CONFIG, algo=algo, landmarks={"measure": measure}, adjacency={"cell": 0.5}), SPACES)
         network = Learner(stages.config, SPACES).state.adjacency.network
-        expected = points / 0.5 if measure == "goal" else mlp(network, points)
+        expected = points / 0.5 if (algo, measure) == ("higl", "goal") else mlp(network, points)
         np.testing.assert_allclose(stages._embed(network, points), expected, rtol=1e-6)
 
 

@@ -289,8 +289,8 @@ class Stages:
         return _loop(count, step, state, key)
 
     def _embed(self, network: MLP, points: jax.Array) -> jax.Array:
-        """Return points of the goal space as the landmark loss measures them."""
-        if self.config.landmarks.measure == "goal":
+        """Return points of the goal space as the landmark loss measures them; without landmarks, the network does."""
+        if self.config.uses_landmarks and self.config.landmarks.measure == "goal":
             return points / self.config.adjacency.cell
         return mlp(network, points)
 
