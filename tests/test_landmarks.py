@@ -358,14 +358,18 @@ def squared(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> j
     return jnp.sum(jnp.square(target - achieved), axis=-1)
 
 
-def plan(scene, *, cutoff=1e3, within=0.0, neighbours=0) -> lm.Selection:
-    return _plan(*scene, cutoff, within, neighbours)
+def plan(scene, *, cutoff=1e3, within=0.0, neighbours=0, distance=squared, discount_pose=False) -> lm.Selection:
+    return _plan(*scene, cutoff, within, neighbours, distance, discount_pose)
 
 
-@partial(jax.jit, static_argnums=6)
-def _plan(landmarks, observation, achieved, desired, cutoff, within, neighbours) -> lm.Selection:
-    graph = lm.build_graph(squared, landmarks, cutoff)
-    ends = lm.weigh_ends(squared, graph, observation, achieved, desired, cutoff, neighbours)
+@partial(jax.jit, static_argnums=(6, 7, 8))
+def _plan(
+    landmarks, observation, achieved, desired, cutoff, within, neighbours, distance, discount_pose
+) -> lm.Selection:
+    graph = lm.build_graph(distance, landmarks, cutoff)
+    ends = lm.weigh_ends(
+        distance, graph, observation, achieved, desired, cutoff, neighbours, discount_pose=discount_pose
+    )
     return lm.select(graph, ends, desired, cutoff, within)
 
 
@@ -424,6 +428,33 @@ def test_a_gap_between_landmarks_is_seen_and_crossed():
     selection = plan(scene, cutoff=5.0)
     assert not bool(selection.path_exists[0])
     assert selection.index.tolist() == [0]
+
+
+def by_pose(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> jax.Array:
+    """Return straight distances, times as much as the second number of the observation says (0: once)."""
+    straight = jnp.sqrt(jnp.sum(jnp.square(target - achieved), axis=-1))
+    return straight * jnp.maximum(1.0, observation[:, 1])
+
+
+@pytest.mark.parametrize("neighbours", [0, 3])
+def test_a_stuck_body_is_led_on_not_to_the_landmark_beside_it(neighbours):
+    """To the second of two states in one place everything is five times as far: only what is beside it is not cut."""
+    landmarks, observation, achieved, desired = line_scene([-0.2, 1.5, 3, 4.5], [0, 0], [6, 6])
+    scene = (landmarks, observation.at[1, 1].set(5.0), achieved, desired)
+    for discount_pose, expected in ((False, [1, 0]), (True, [1, 1])):
+        selection = plan(scene, cutoff=2.0, neighbours=neighbours, distance=by_pose, discount_pose=discount_pose)
+        assert selection.index.tolist() == expected
+
+
+def test_pose_factor_by_hand():
+    """The least of a state's ratios to the usual weight, at least 1, of landmarks that are there and not right here."""
+    graph = lm.Graph(line_scene([0, 1, 2], [], [])[0], jnp.zeros((3, 3)), jnp.asarray(10.0))
+    away = jnp.array([[1.0, 2, 3], [1, 2, 3], [1, 2, 3], [0, 2, 3], [0, 0, 0]])
+    weights = jnp.array([[10.0, 20, 30], [40, 60, 120], [5, 60, 120], [7, 80, 90], [7, 7, 7]])
+    there = jnp.ones_like(away, bool)
+    factor = lm.pose_factor(graph, away, weights, there)
+    np.testing.assert_allclose(factor, [1, 3, 1, 3, 1])
+    np.testing.assert_allclose(lm.pose_factor(graph, away, weights, there.at[:, 1:].set(False)), [1, 4, 1, 1, 1])
 
 
 def test_absent_landmarks_are_never_selected():

@@ -270,10 +270,8 @@ class Bench:
         return self.stages.graph(state.low.networks, state.low_buffer, state.novelty.queue, key)
 
     def _weigh(self, graph: lm.Graph, key: jax.Array) -> lm.Ends:
-        rows, config = self._rows(key), self.config.landmarks
-        distance = self.stages.distance(self.learner.state.low.networks)
-        rules = (config.cutoff, config.neighbours)
-        return lm.weigh_ends(distance, graph, rows.observation, rows.achieved, rows.desired, *rules)
+        rows, low = self._rows(key), self.learner.state.low.networks
+        return self.stages.ends(low, graph, rows.observation, rows.achieved, rows.desired)
 
     def _select(self, graph: lm.Graph, key: jax.Array) -> lm.Selection:
         return self.stages.plan(self.learner.state.low.networks, graph, self._rows(key))

@@ -154,6 +154,8 @@ class LandmarksConfig:
     """Distance (low level's value) within which the goal itself is selected in place of a landmark."""
     neighbours: int = 4
     """Landmarks to which the edges of each state and each goal are weighed, the most promising ones (0: all)."""
+    discount_pose: bool = True
+    """Whether edges that leave a state are shortened where its pose makes everything far (stuck, on its back)."""
     pseudo: Literal["fixed", "capped", "automatic", "raw"] = "fixed"
     """Pseudo-landmark at `shift` (capped: not past the landmark), at the landmarks' average distance, or at its own."""
     shift: float = 2.0

@@ -126,11 +126,14 @@ def weigh_ends(
     desired: jax.Array,
     cutoff: float,
     neighbours: int,
+    *,
+    discount_pose: bool = False,
 ) -> Ends:
     """Weigh the edges that lead to goals and that leave states, `neighbours` of each (0: all).
 
     A goal's are those of the landmarks near to it. A state's are those that promise the shortest paths: by the lengths
-    of the paths from each landmark on, and an estimate of the way there. Other pairs are `UNWEIGHED`.
+    of the paths from each landmark on, and an estimate of the way there. Other pairs are `UNWEIGHED`. With
+    `discount_pose` what leaves a state is divided by its `pose_factor`.
     """
     landmarks = graph.landmarks
     total, batch = landmarks.present.shape[0], achieved.shape[0]
@@ -158,9 +161,27 @@ def weigh_ends(
     from_state = distance(
         spread(observation, outgoing), spread(achieved, outgoing), landmarks.achieved[outgoing.ravel()]
     )
+    state_goal = weights[incoming.size :]
+    if discount_pose:
+        away = jnp.sqrt(_squares(landmarks.achieved[outgoing], achieved[:, None]))
+        factor = pose_factor(graph, away, from_state.reshape(outgoing.shape), landmarks.present[outgoing])
+        from_state, state_goal = from_state / jnp.repeat(factor, outgoing.shape[1]), state_goal / factor
     to_landmarks = jnp.where(landmarks.present, _squares(landmarks.achieved[None], desired[:, None]), jnp.inf)
     foremost = jnp.all(_squares(achieved, desired)[:, None] <= to_landmarks, axis=1)
-    return Ends(scatter(outgoing, from_state), landmark_goal, weights[incoming.size :], foremost)
+    return Ends(scatter(outgoing, from_state), landmark_goal, state_goal, foremost)
+
+
+def pose_factor(graph: Graph, away: jax.Array, weights: jax.Array, present: jax.Array) -> jax.Array:
+    """Return how many times farther everything is from a state than from a landmark, but at least 1: [B, N] -> [B].
+
+    To a body that is stuck, or lies on its back, every landmark is far, and the edges that the cut-off leaves are those
+    to landmarks right beside it. These are on no way to anywhere: their directions are random, and a high level that
+    learns to follow them proposes no way at all, though the body may only have halted.
+    """
+    usual = graph.weight_per_distance * away
+    ratio = jnp.where(present & (usual > 0), weights / jnp.maximum(usual, 1e-6), jnp.inf)
+    least = jnp.min(ratio, axis=1)
+    return jnp.where(jnp.isfinite(least), jnp.maximum(1.0, least), 1.0)
 
 
 def _promising(graph: Graph, achieved: jax.Array, to_goal: jax.Array, cutoff: float, count: int) -> jax.Array:

@@ -213,13 +213,33 @@ class Stages:
         landmarks = self.sample_landmarks(buffer, queue, key)
         return lm.build_graph(self.distance(low), landmarks, self.config.landmarks.cutoff)
 
+    def ends(
+        self,
+        low: td3.Networks,
+        graph: lm.Graph,
+        observation: jax.Array,
+        achieved: jax.Array,
+        desired: jax.Array,
+        neighbours: int | None = None,
+    ) -> lm.Ends:
+        """Weigh the edges that leave states and lead to goals, by the rules of the settings."""
+        config = self.config.landmarks
+        near = config.neighbours if neighbours is None else neighbours
+        return lm.weigh_ends(
+            self.distance(low),
+            graph,
+            observation,
+            achieved,
+            desired,
+            config.cutoff,
+            near,
+            discount_pose=config.discount_pose,
+        )
+
     def plan(self, low: td3.Networks, graph: lm.Graph, rows: HighRow, neighbours: int | None = None) -> lm.Selection:
         """Select a landmark for each sampled state."""
         config = self.config.landmarks
-        near = config.neighbours if neighbours is None else neighbours
-        ends = lm.weigh_ends(
-            self.distance(low), graph, rows.observation, rows.achieved, rows.desired, config.cutoff, near
-        )
+        ends = self.ends(low, graph, rows.observation, rows.achieved, rows.desired, neighbours)
         return lm.select(graph, ends, rows.desired, config.cutoff, config.goal_within)
 
     def _guide(self, low: td3.Networks, graph: lm.Graph, rows: HighRow) -> tuple[jax.Array, td3.Info]:

@@ -61,6 +61,7 @@ def _maze(*, exploration: float, degree: int, shift: float, landmarks: int) -> C
             goal_within=10.0,
             shift=shift,
             neighbours=0,
+            discount_pose=False,
             margin=EPSILON,
         ),
         evaluation=EvaluationConfig(average=0),
@@ -90,6 +91,7 @@ def _arm(*, subgoal_range: float, cell: float) -> Config:
             goal_within=5.0,
             shift=1.0,
             neighbours=0,
+            discount_pose=False,
             margin=EPSILON,
         ),
         evaluation=EvaluationConfig(average=0),
@@ -146,7 +148,13 @@ def _best_ant(task: str) -> Config:
         best,
         low=replace(best.low, discount=ANT_DISCOUNT),
         high=replace(best.high, random_steps=ANT_RANDOM_STEPS),
-        landmarks=replace(best.landmarks, start=ANT_RANDOM_STEPS, cutoff=ANT_CUTOFF),
+        landmarks=replace(
+            best.landmarks,
+            start=ANT_RANDOM_STEPS,
+            cutoff=ANT_CUTOFF,
+            # Halted ants were led to landmarks half a metre away, in any direction, and stood there to the end.
+            discount_pose=True,
+        ),
         evaluation=replace(best.evaluation, average=BEST_AVERAGE),
     )
 

@@ -79,10 +79,9 @@ def _program(stages: Stages) -> Any:
         queue = state.novelty.queue
         landmarks = stages.sample_landmarks(state.low_buffer, queue, key)
         config = stages.config.landmarks
-        distance = stages.distance(state.low.networks)
-        between = lm.weigh_between(distance, landmarks)
+        between = lm.weigh_between(stages.distance(state.low.networks), landmarks)
         graph = lm.graph_of(landmarks, between, config.cutoff)
-        ends = lm.weigh_ends(distance, graph, observation, achieved, desired, config.cutoff, config.neighbours)
+        ends = stages.ends(state.low.networks, graph, observation, achieved, desired)
         selection = lm.select(graph, ends, desired, config.cutoff, config.goal_within)
         edges = lm.cut_ends(ends, config.cutoff)
         return found | {
