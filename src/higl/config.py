@@ -56,6 +56,10 @@ class LowConfig(LevelConfig):
     """Discount factor, gamma."""
     exploration: float = 3.0
     """Standard deviation of the exploration noise, in the units of the action."""
+    target_noise: float = 6.0
+    """Standard deviation of the noise on the target policy's action, in the units of the action."""
+    target_noise_clip: float = 15.0
+    """Largest size of that noise, in the units of the action."""
     noise_unit: Literal["action", "range"] = "action"
     """Unit of this level's three sigmas: that of the action (the paper's tables), or half the range of each action."""
     exchange: float = 0.5

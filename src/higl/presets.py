@@ -31,6 +31,9 @@ EPSILON = 1.0
 # The low level's discount in the paper's table.
 LOW_DISCOUNT = 0.95
 
+# What the target policy's noise is cut at, in the units of the action.
+TARGET_NOISE_CLIP = 0.5
+
 # Section 5.1: planning starts here. And the states among which coverage landmarks are chosen.
 PLANNING_START = 60_000
 PAPER_POOL = 1_000
@@ -48,7 +51,14 @@ def _maze(*, exploration: float, degree: int, shift: float, landmarks: int) -> C
     """Return the paper's settings of a maze: relative subgoals, goal coordinates hidden from the low level."""
     return Config(
         preset="paper",
-        low=LowConfig(discount=LOW_DISCOUNT, exploration=exploration, exchange=0.0, hidden_entries=(0, 1)),
+        low=LowConfig(
+            discount=LOW_DISCOUNT,
+            exploration=exploration,
+            target_noise=0.2,
+            target_noise_clip=TARGET_NOISE_CLIP,
+            exchange=0.0,
+            hidden_entries=(0, 1),
+        ),
         high=HighConfig(period=10, subgoals="relative", subgoal_range=(10.0,), exploration=1.0, random_steps=0),
         adjacency=AdjacencyConfig(every=50_000, degree=degree, epsilon=EPSILON, delta=0.2, margin=EPSILON),
         novelty=NoveltyConfig(similarity=0.2),
@@ -72,7 +82,14 @@ def _arm(*, subgoal_range: float, cell: float) -> Config:
     """Return the paper's settings of an arm: absolute subgoals, nothing hidden."""
     return Config(
         preset="paper",
-        low=LowConfig(discount=LOW_DISCOUNT, exploration=0.1, target_noise=0.1, exchange=0.0, hidden_entries=()),
+        low=LowConfig(
+            discount=LOW_DISCOUNT,
+            exploration=0.1,
+            target_noise=0.1,
+            target_noise_clip=TARGET_NOISE_CLIP,
+            exchange=0.0,
+            hidden_entries=(),
+        ),
         high=HighConfig(
             period=5,
             subgoals="absolute",
@@ -136,6 +153,12 @@ ANT_RANDOM_STEPS = 50_000
 ANT_DISCOUNT = 0.98
 ANT_CUTOFF = 45.0
 
+# TD3's smoothing of the target policy, 0.2 and at most 0.5 of the action range: in units of a torque of 30 the paper's
+# 0.2 is next to none, and a value that knows nothing of the actions beside the best one leads into falls. Low level
+# alone (results/low-level-alone, seed 1): progress after 80,000 steps 0.50, against 0.42.
+ANT_TARGET_NOISE = 0.2 * ANT_TORQUE
+ANT_TARGET_NOISE_CLIP = 0.5 * ANT_TORQUE
+
 # An actor of the moment may fall in the same place in each of its episodes, and the next one may not; an average of the
 # weights swings less (results/ant-maze-u-sparse, the variants without discount_pose).
 BEST_AVERAGE = 20_000
@@ -146,7 +169,12 @@ def _best_ant(task: str) -> Config:
     best = _best(task)
     return replace(
         best,
-        low=replace(best.low, discount=ANT_DISCOUNT),
+        low=replace(
+            best.low,
+            discount=ANT_DISCOUNT,
+            target_noise=ANT_TARGET_NOISE,
+            target_noise_clip=ANT_TARGET_NOISE_CLIP,
+        ),
         high=replace(best.high, random_steps=ANT_RANDOM_STEPS),
         landmarks=replace(
             best.landmarks,
