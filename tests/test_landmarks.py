@@ -366,7 +366,7 @@ def plan(scene, *, cutoff=1e3, within=0.0, neighbours=0, distance=squared, disco
 def _plan(
     landmarks, observation, achieved, desired, cutoff, within, neighbours, distance, discount_pose
 ) -> lm.Selection:
-    graph = lm.build_graph(distance, landmarks, cutoff)
+    graph = lm.build_graph(distance, landmarks, cutoff, discount_pose=discount_pose)
     ends = lm.weigh_ends(
         distance, graph, observation, achieved, desired, cutoff, neighbours, discount_pose=discount_pose
     )
@@ -430,6 +430,17 @@ def test_a_gap_between_landmarks_is_seen_and_crossed():
     assert selection.index.tolist() == [0]
 
 
+def test_central_points_by_hand():
+    """Two groups on a line: each chosen end moves to the point nearest to its group's mean."""
+    points = jnp.array([[0.0], [1], [2], [3], [9], [10], [11.5]])
+    assert lm.central_points(points, jnp.array([0, 6])).tolist() == [1, 5]
+
+
+def test_a_chosen_point_that_coincides_with_an_earlier_one_stays():
+    points = jnp.array([[0.0], [0], [4]])
+    assert lm.central_points(points, jnp.array([0, 2, 1])).tolist() == [0, 2, 1]
+
+
 def by_pose(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> jax.Array:
     """Return straight distances, times as much as the second number of the observation says (0: once)."""
     straight = jnp.sqrt(jnp.sum(jnp.square(target - achieved), axis=-1))
@@ -446,15 +457,37 @@ def test_a_stuck_body_is_led_on_not_to_the_landmark_beside_it(neighbours):
         assert selection.index.tolist() == expected
 
 
+@pytest.mark.parametrize("neighbours", [0, 3])
+def test_a_landmark_where_a_body_fell_is_a_place_like_any_other(neighbours):
+    """From the landmark at 1.5 everything is five times as far: without it there is no path within the cut-off."""
+    landmarks, *rest = line_scene([1.5, 3, 4.5], [0], [6])
+    landmarks = landmarks._replace(observation=landmarks.observation.at[0, 1].set(5.0))
+    for discount_pose in (False, True):
+        selection = plan(
+            (landmarks, *rest), cutoff=2.0, neighbours=neighbours, distance=by_pose, discount_pose=discount_pose
+        )
+        assert selection.path_exists.tolist() == [discount_pose]
+    assert selection.index.tolist() == [0]
+
+
+def test_the_edge_from_a_fallen_landmark_to_the_goal_is_shortened_too():
+    landmarks, *rest = line_scene([1.5, 3, 4.5], [0], [6])
+    landmarks = landmarks._replace(observation=landmarks.observation.at[2, 1].set(5.0))
+    for discount_pose, expected in ((False, [4.5, 3, 7.5]), (True, [4.5, 3, 1.5])):
+        graph = lm.build_graph(by_pose, landmarks, 2.0, discount_pose=discount_pose)
+        ends = lm.weigh_ends(by_pose, graph, *rest, 2.0, 0)
+        np.testing.assert_allclose(ends.landmark_goal[:, 0], expected)
+
+
 def test_pose_factor_by_hand():
     """The least of a state's ratios to the usual weight, at least 1, of landmarks that are there and not right here."""
-    graph = lm.Graph(line_scene([0, 1, 2], [], [])[0], jnp.zeros((3, 3)), jnp.asarray(10.0))
+    usual = jnp.asarray(10.0)
     away = jnp.array([[1.0, 2, 3], [1, 2, 3], [1, 2, 3], [0, 2, 3], [0, 0, 0]])
     weights = jnp.array([[10.0, 20, 30], [40, 60, 120], [5, 60, 120], [7, 80, 90], [7, 7, 7]])
     there = jnp.ones_like(away, bool)
-    factor = lm.pose_factor(graph, away, weights, there)
+    factor = lm.pose_factor(usual, away, weights, there)
     np.testing.assert_allclose(factor, [1, 3, 1, 3, 1])
-    np.testing.assert_allclose(lm.pose_factor(graph, away, weights, there.at[:, 1:].set(False)), [1, 4, 1, 1, 1])
+    np.testing.assert_allclose(lm.pose_factor(usual, away, weights, there.at[:, 1:].set(False)), [1, 4, 1, 1, 1])
 
 
 def test_absent_landmarks_are_never_selected():

@@ -152,6 +152,8 @@ class LandmarksConfig:
     """Landmarks by novelty, M_nov (also the size of the queue)."""
     pool: int = 10_000
     """States among which farthest point sampling chooses."""
+    central: bool = True
+    """Whether coverage landmarks move to the centre of the states around them: off the walls."""
     cutoff: float = 45.0
     """Longest edge of the graph, gamma_dist, in units of the low level's value."""
     goal_within: float = 10.0
@@ -159,10 +161,10 @@ class LandmarksConfig:
     neighbours: int = 4
     """Landmarks to which the edges of each state and each goal are weighed, the most promising ones (0: all)."""
     discount_pose: bool = True
-    """Whether edges that leave a state are shortened where its pose makes everything far (stuck, on its back)."""
+    """Whether edges that leave a state or landmark whose pose makes all far (stuck, on its back) are shortened."""
     pseudo: Literal["fixed", "capped", "automatic", "raw"] = "fixed"
     """Pseudo-landmark at `shift` (capped: not past the landmark), at the landmarks' average distance, or at its own."""
-    shift: float = 2.0
+    shift: float = 1.2
     """Distance of the pseudo-landmark from the current state, delta_pseudo."""
     start: int = 50_000
     """Environment step at which planning starts; before, the pseudo-landmark is the current state."""

@@ -45,14 +45,17 @@ class Ends(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """Landmarks, the lengths of the shortest paths between them [M, M], and what an edge weighs for its length.
+    """Landmarks, the edges between them as they are cut [M, M], the lengths of the shortest paths [M, M].
 
-    The last is a mean over edges within the cut-off, per unit of distance in the goal space.
+    And what an edge weighs for its length, a mean over edges within the cut-off, per unit of distance in the goal space;
+    and the `pose_factor` by which the edges that leave a landmark are divided [M].
     """
 
     landmarks: Landmarks
+    edges: jax.Array
     lengths: jax.Array
     weight_per_distance: jax.Array
+    pose: jax.Array
 
 
 class Selection(NamedTuple):
@@ -83,6 +86,21 @@ def farthest_points(points: jax.Array, count: int) -> tuple[jax.Array, jax.Array
     carry = (start, jnp.zeros(count, jnp.int32), jnp.zeros(count, bool))
     _, chosen, real = jax.lax.fori_loop(0, count, step, carry)
     return chosen, real
+
+
+def central_points(points: jax.Array, chosen: jax.Array) -> jax.Array:
+    """Return for each chosen point [count] the one at the centre of those that are nearer to it than to the others.
+
+    Farthest points lie on the rim of what was visited: along walls and in corners, where nobody should be led. This is
+    one step of Lloyd's algorithm over the points [N, G], to points that exist: indices [count].
+    """
+    nearest = jnp.argmin(_squares(points[:, None], points[chosen][None]), axis=1)
+    mine = nearest[None] == jnp.arange(len(chosen))[:, None]
+    share = mine / jnp.maximum(jnp.sum(mine, axis=1, keepdims=True), 1)
+    from_centre = _squares((share @ points)[:, None], points[None])
+    central = jnp.argmin(jnp.where(mine, from_centre, jnp.inf), axis=1)
+    # One that coincides with an earlier one has no points of its own.
+    return jnp.where(jnp.any(mine, axis=1), central, chosen)
 
 
 def _squares(first: jax.Array, second: jax.Array) -> jax.Array:
@@ -133,7 +151,7 @@ def weigh_ends(
 
     A goal's are those of the landmarks near to it. A state's are those that promise the shortest paths: by the lengths
     of the paths from each landmark on, and an estimate of the way there. Other pairs are `UNWEIGHED`. With
-    `discount_pose` what leaves a state is divided by its `pose_factor`.
+    `discount_pose` what leaves a state is divided by its `pose_factor`; what leaves a landmark is by the graph's.
     """
     landmarks = graph.landmarks
     total, batch = landmarks.present.shape[0], achieved.shape[0]
@@ -154,7 +172,7 @@ def weigh_ends(
         jnp.concatenate([landmarks.achieved[incoming.ravel()], achieved]),
         jnp.concatenate([spread(desired, incoming), desired]),
     )
-    landmark_goal = scatter(incoming, weights[: incoming.size]).T
+    landmark_goal = scatter(incoming, weights[: incoming.size] / graph.pose[incoming.ravel()]).T
 
     to_goal = _lengths_to_goals(graph, _cut(landmark_goal, cutoff, 0))
     outgoing = _promising(graph, achieved, to_goal, cutoff, neighbours) if few else everyone
@@ -164,21 +182,23 @@ def weigh_ends(
     state_goal = weights[incoming.size :]
     if discount_pose:
         away = jnp.sqrt(_squares(landmarks.achieved[outgoing], achieved[:, None]))
-        factor = pose_factor(graph, away, from_state.reshape(outgoing.shape), landmarks.present[outgoing])
+        per_distance, there = graph.weight_per_distance, landmarks.present[outgoing]
+        factor = pose_factor(per_distance, away, from_state.reshape(outgoing.shape), there)
         from_state, state_goal = from_state / jnp.repeat(factor, outgoing.shape[1]), state_goal / factor
     to_landmarks = jnp.where(landmarks.present, _squares(landmarks.achieved[None], desired[:, None]), jnp.inf)
     foremost = jnp.all(_squares(achieved, desired)[:, None] <= to_landmarks, axis=1)
     return Ends(scatter(outgoing, from_state), landmark_goal, state_goal, foremost)
 
 
-def pose_factor(graph: Graph, away: jax.Array, weights: jax.Array, present: jax.Array) -> jax.Array:
-    """Return how many times farther everything is from a state than from a landmark, but at least 1: [B, N] -> [B].
+def pose_factor(weight_per_distance: jax.Array, away: jax.Array, weights: jax.Array, present: jax.Array) -> jax.Array:
+    """Return how many times farther everything is from a state than is usual, but at least 1: [B, N] -> [B].
 
     To a body that is stuck, or lies on its back, every landmark is far, and the edges that the cut-off leaves are those
     to landmarks right beside it. These are on no way to anywhere: their directions are random, and a high level that
-    learns to follow them proposes no way at all, though the body may only have halted.
+    learns to follow them proposes no way at all, though the body may only have halted. A landmark where a body fell is
+    a place like any other, too: with edges as long as from its back, paths would end there.
     """
-    usual = graph.weight_per_distance * away
+    usual = weight_per_distance * away
     ratio = jnp.where(present & (usual > 0), weights / jnp.maximum(usual, 1e-6), jnp.inf)
     least = jnp.min(ratio, axis=1)
     return jnp.where(jnp.isfinite(least), jnp.maximum(1.0, least), 1.0)
@@ -242,17 +262,25 @@ def shortest_distances(weights: jax.Array) -> jax.Array:
     return jax.lax.fori_loop(0, total, through, start)
 
 
-def build_graph(distance: Distance, landmarks: Landmarks, cutoff: float) -> Graph:
+def build_graph(distance: Distance, landmarks: Landmarks, cutoff: float, *, discount_pose: bool = False) -> Graph:
     """Weigh and cut the edges between landmarks, and find the shortest paths."""
-    return graph_of(landmarks, weigh_between(distance, landmarks), cutoff)
+    return graph_of(landmarks, weigh_between(distance, landmarks), cutoff, discount_pose=discount_pose)
 
 
-def graph_of(landmarks: Landmarks, weights: jax.Array, cutoff: float) -> Graph:
-    """Return the graph of landmarks with given weights [M, M] between them."""
+def graph_of(landmarks: Landmarks, weights: jax.Array, cutoff: float, *, discount_pose: bool = False) -> Graph:
+    """Return the graph of landmarks with given weights [M, M] between them.
+
+    With `discount_pose` what leaves a landmark is divided by its `pose_factor`.
+    """
     away = jnp.sqrt(_squares(landmarks.achieved[:, None], landmarks.achieved[None]))
     short = jnp.where((weights <= cutoff) & (away > 0), 1.0, 0.0)
     per_distance = jnp.sum(short * weights) / jnp.maximum(jnp.sum(short * away), 1e-6)
-    return Graph(landmarks, shortest_distances(cut_between(weights, cutoff)), per_distance)
+    pose = jnp.ones_like(landmarks.present, weights.dtype)
+    if discount_pose:
+        pose = pose_factor(per_distance, away, weights, landmarks.present[None])
+        weights = jnp.where(weights < UNWEIGHED, weights / pose[:, None], UNWEIGHED)
+    edges = cut_between(weights, cutoff)
+    return Graph(landmarks, edges, shortest_distances(edges), per_distance, pose)
 
 
 def _lengths_to_goals(graph: Graph, landmark_goal: jax.Array) -> jax.Array:

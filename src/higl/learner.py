@@ -199,7 +199,10 @@ class Stages:
         """Return coverage landmarks from the low level's buffer, then novelty landmarks from the queue."""
         config = self.config.landmarks
         pool = sample_places(buffer, key, config.pool)
-        chosen, real = lm.farthest_points(buffer.rows.achieved[pool], config.coverage)
+        points = buffer.rows.achieved[pool]
+        chosen, real = lm.farthest_points(points, config.coverage)
+        if config.central:
+            chosen = lm.central_points(points, chosen)
         places = pool[chosen]
         return lm.Landmarks(
             jnp.concatenate([buffer.rows.observation[places], queue.observation]),
@@ -210,8 +213,8 @@ class Stages:
 
     def graph(self, low: td3.Networks, buffer: Buffer, queue: Queue, key: jax.Array) -> lm.Graph:
         """Sample landmarks and find the shortest paths between them."""
-        landmarks = self.sample_landmarks(buffer, queue, key)
-        return lm.build_graph(self.distance(low), landmarks, self.config.landmarks.cutoff)
+        config, landmarks = self.config.landmarks, self.sample_landmarks(buffer, queue, key)
+        return lm.build_graph(self.distance(low), landmarks, config.cutoff, discount_pose=config.discount_pose)
 
     def ends(
         self,

@@ -66,6 +66,7 @@ def _maze(*, exploration: float, degree: int, shift: float, landmarks: int) -> C
             coverage=landmarks,
             novelty=landmarks,
             pool=PAPER_POOL,
+            central=False,
             start=PLANNING_START,
             cutoff=38.0,
             goal_within=10.0,
@@ -103,6 +104,7 @@ def _arm(*, subgoal_range: float, cell: float) -> Config:
             coverage=20,
             novelty=20,
             pool=PAPER_POOL,
+            central=False,
             start=PLANNING_START,
             cutoff=15.0,
             goal_within=5.0,
@@ -164,6 +166,12 @@ ANT_TARGET_NOISE_CLIP = 0.5 * ANT_TORQUE
 BEST_AVERAGE = 20_000
 
 
+# Asked for a point 2 metres away an ant runs, and ants that run fall: all 12 and 7 failures of 100 test episodes at
+# 175,000 steps (seeds 0 and 1), and the faster they got the more (results/ant-maze-u-sparse, shift2). The larger mazes
+# leave no time to walk.
+ANT_SHIFT = {"ant-maze-u": 1.2, "ant-maze-u-stochastic": 1.2}
+
+
 def _best_ant(task: str) -> Config:
     """Return our settings for an ant."""
     best = _best(task)
@@ -182,6 +190,9 @@ def _best_ant(task: str) -> Config:
             cutoff=ANT_CUTOFF,
             # Halted ants were led to landmarks half a metre away, in any direction, and stood there to the end.
             discount_pose=True,
+            # The low level sees no walls, and an ant that is led along one stumbles over it.
+            central=True,
+            shift=ANT_SHIFT.get(task, best.landmarks.shift),
         ),
         evaluation=replace(best.evaluation, average=BEST_AVERAGE),
     )

@@ -76,20 +76,17 @@ def _program(stages: Stages) -> Any:
         found = {"visited": state.low_buffer.rows.achieved[places]}
         if not stages.config.uses_landmarks:
             return found
-        queue = state.novelty.queue
-        landmarks = stages.sample_landmarks(state.low_buffer, queue, key)
-        config = stages.config.landmarks
-        between = lm.weigh_between(stages.distance(state.low.networks), landmarks)
-        graph = lm.graph_of(landmarks, between, config.cutoff)
+        config, queue = stages.config.landmarks, state.novelty.queue
+        graph = stages.graph(state.low.networks, state.low_buffer, queue, key)
         ends = stages.ends(state.low.networks, graph, observation, achieved, desired)
         selection = lm.select(graph, ends, desired, config.cutoff, config.goal_within)
         edges = lm.cut_ends(ends, config.cutoff)
         return found | {
-            "landmarks": landmarks.achieved,
-            "present": landmarks.present,
+            "landmarks": graph.landmarks.achieved,
+            "present": graph.landmarks.present,
             "score": queue.score,
             "state_landmark": edges.state_landmark[0],
-            "landmark_landmark": lm.cut_between(between, config.cutoff),
+            "landmark_landmark": graph.edges,
             "landmark_goal": edges.landmark_goal[:, 0],
             "state_goal": edges.state_goal[0],
             "index": selection.index[0],
