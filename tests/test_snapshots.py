@@ -56,7 +56,7 @@ def test_a_snapshot_holds_points_landmarks_and_the_graph():
 
 def test_the_path_runs_from_the_state_over_the_selected_landmark_to_the_goal():
     learner, env, episode = lived_in(
-        "point-maze", landmarks=LandmarksConfig(coverage=5, novelty=4, goal_within=-1.0, cutoff=0.05)
+        "point-maze", landmarks=LandmarksConfig(coverage=5, novelty=4, goal_within=-1.0, cutoff=0.05, shift=2.0)
     )
     snapshot = take_snapshot(learner, env, episode)
     nodes, path = snapshot["nodes"], snapshot["path"]
