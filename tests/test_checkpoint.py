@@ -159,6 +159,14 @@ def test_a_damaged_one_is_replaced(store):
     assert load(store) == (20, [])
 
 
+def test_a_damaged_newer_one_does_not_push_out_the_intact_ones(store):
+    _, newest = save(store, 10, 50)
+    truncate(newest)
+    save(store, 20)
+    truncate(store.folder / "000000000020")
+    assert load(store)[0] == 10
+
+
 def test_full_disk_leaves_the_older_ones(store, monkeypatch):
     save(store, 10, 20)
 

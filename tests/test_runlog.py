@@ -65,6 +65,15 @@ def test_what_is_written_is_read_again(folder):
     assert {"host", "cores", "device", "python", "commit", "command", "processor"} <= facts["starts"][0].keys()
 
 
+def test_a_run_of_an_earlier_version_is_read_as_it_was_run(folder):
+    """A setting that its file does not have yet is what runs did before there was one, not today's default."""
+    file = folder.path / "config.toml"
+    file.write_text("".join(line for line in file.open() if not line.startswith(("central", "average"))))
+    config = read_config(folder.path)
+    assert (config.landmarks.central, config.evaluation.average) == (False, 0)
+    assert (Config().landmarks.central, Config().evaluation.average) == (True, 20_000)
+
+
 def test_cutting_back(folder):
     folder.metrics(500, 1, 1.0, {})
     folder.evaluation(ROW)

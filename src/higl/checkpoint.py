@@ -59,7 +59,7 @@ class Checkpoints:
         self.folder = folder
 
     def save(self, arrays: Arrays, counters: Counters) -> Path:
-        """Write a checkpoint, then remove those older than the newest `KEPT`.
+        """Write a checkpoint, then remove the older ones, so that `KEPT` are left with it.
 
         Raises:
             OSError: it could not be written (a full disk, say); the older ones are untouched.
@@ -77,7 +77,9 @@ class Checkpoints:
             shutil.rmtree(beside, ignore_errors=True)
             raise
         flush_folder(self.folder)
-        for old in self._finished()[:-KEPT]:
+        # A later one is damaged, or it would have been continued from: it does not count.
+        until_now = [place for place in self._finished() if place.name <= final.name]
+        for old in until_now[:-KEPT]:
             self._remove(old)
         return final
 

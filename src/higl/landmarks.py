@@ -47,8 +47,8 @@ class Ends(NamedTuple):
 class Graph(NamedTuple):
     """Landmarks, the edges between them as they are cut [M, M], the lengths of the shortest paths [M, M].
 
-    And what an edge weighs for its length, a mean over edges within the cut-off, per unit of distance in the goal space;
-    and the `pose_factor` by which the edges that leave a landmark are divided [M].
+    And what an edge weighs for its length in the goal space, a mean over those within the cut-off; and the
+    `pose_factor` by which the edges that leave a landmark are divided [M].
     """
 
     landmarks: Landmarks

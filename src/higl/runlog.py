@@ -311,8 +311,19 @@ def read_facts(path: Path) -> dict[str, Any]:
     return facts
 
 
+# What runs did before there was a setting for it: those of earlier versions lack these.
+_BEFORE_THE_SETTING = {
+    "evaluation.average": 0,
+    "landmarks.central": False,
+    "landmarks.discount_pose": False,
+    "landmarks.measure": "adjacency",
+    "novelty.refresh": False,
+    "novelty.space": "state",
+}
+
+
 def read_config(path: Path) -> Config:
-    """Return the settings of a run.
+    """Return the settings of a run; of an earlier version's too, as it was run.
 
     Raises:
         RunFolderError: they cannot be read, or name settings that this version does not know.
@@ -322,7 +333,7 @@ def read_config(path: Path) -> Config:
     except SettingsError as error:  # names the file
         raise RunFolderError(str(error)) from None
     try:
-        return apply(Config(), layer)
+        return apply(Config(), _BEFORE_THE_SETTING | layer)
     except SettingsError as error:
         raise RunFolderError(f"{path / CONFIG}: {error}") from None
 

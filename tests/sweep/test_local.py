@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from higl.runlog import RunFolder
 from higl.settings import SettingsError
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.local import LocalBackend, choose_cores
@@ -65,6 +66,16 @@ def test_a_longer_sweep_continues_finished_runs(catalogue, tmp_path):
     assert all("resume" in words for words in (_words(run) for run in longer))
     shorter = plan_of(catalogue(steps=200, seeds=1), tmp_path / "runs")
     assert all(standing(run).done for run in shorter)
+
+
+def test_a_run_on_its_way_to_more_than_is_asked_is_done(catalogue, tmp_path):
+    """Stopped at 600 of 1,000 steps: `resume --steps 500` would be refused, time and again."""
+    (run, _) = plan_of(catalogue(steps=1000, seeds=1), tmp_path / "runs")
+    folder = RunFolder.create(run.folder, run.config, print)
+    folder.update(status="stopped", saved_step=600)
+    folder.close()
+    asked = [plan_of(catalogue(steps=steps, seeds=1), tmp_path / "runs")[0] for steps in (500, 600, 700)]
+    assert [standing(each).done for each in asked] == [True, True, False]
 
 
 def _words(run):

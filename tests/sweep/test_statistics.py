@@ -67,6 +67,15 @@ def test_probability_of_improvement():
     assert high == pytest.approx(1.0)
 
 
+def test_one_seed_each_has_no_interval():
+    likely, *interval = probability_of_improvement([([0.9], [0.1]), ([0.2], [0.8])])
+    assert likely == 0.5
+    assert np.isnan(interval).all()
+    centre, *interval = stratified_iqm([[0.5], [0.7]])
+    assert centre == pytest.approx(0.6)
+    assert np.isnan(interval).all()
+
+
 scores = st.lists(st.floats(0, 1), min_size=1, max_size=6)
 
 

@@ -71,7 +71,7 @@ def stratified_bootstrap(
     rng = np.random.default_rng(seed)
     everything = np.concatenate(strata)
     centre = interquartile_mean(everything)
-    if len(everything) < 2:
+    if max(map(len, strata)) < 2:  # redrawing one run gives it back, which is no interval
         return centre, np.full_like(centre, np.nan), np.full_like(centre, np.nan)
     redrawn = [stratum[rng.integers(len(stratum), size=(draws, len(stratum)))] for stratum in strata]
     samples = interquartile_mean(np.concatenate(redrawn, axis=1), axis=1)

@@ -202,7 +202,7 @@ def _over_all_tasks(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) ->
 
 
 def _with_interval(centre: float, low: float, high: float) -> str:
-    return f"{percent(centre)} (95%: {percent(low)} to {percent(high)})"
+    return percent(centre) + ("" if math.isnan(low) else f" (95%: {percent(low)} to {percent(high)})")
 
 
 # --- Runs -----------------------------------------------------------------------------------------------------------

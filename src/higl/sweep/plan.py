@@ -155,6 +155,8 @@ def standing(run: PlannedRun) -> Standing:
     state: State = facts["status"]
     if state == "running" and not is_locked(run.folder):
         state = "stopped"  # killed: nobody was left to write it down
+    if state == "stopped" and (facts["saved_step"] or 0) >= run.config.steps:
+        state = "finished"  # on its way to more than is asked
     if state == "finished" and config.steps < run.config.steps:
         state = "stopped"  # as long as it was asked to be, and now more is asked
     return Standing(state, step, success, facts.get("message") if state == "failed" else None)

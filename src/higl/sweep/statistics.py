@@ -93,7 +93,8 @@ def probability_of_improvement(
 ) -> tuple[float, float, float]:
     """Return how likely a seed of the first does better than one of the second, over tasks, with its 95% interval.
 
-    Equal scores count half. The interval is from a bootstrap that redraws seeds within each task and algorithm.
+    Equal scores count half. The interval is from a bootstrap that redraws seeds within each task and algorithm; where
+    each has but one seed there is none (NaN).
 
     Args:
         pairs: for each task the scores of the first and of the second.
@@ -108,6 +109,8 @@ def probability_of_improvement(
         redrawn_x = x[rng.integers(len(x), size=(draws, len(x)))]
         redrawn_y = y[rng.integers(len(y), size=(draws, len(y)))]
         samples.append(_better(redrawn_x[:, :, None], redrawn_y[:, None, :]).mean(axis=(1, 2)))
+    if max(len(scores) for pair in pairs for scores in pair) < 2:
+        return float(np.mean(centres)), np.nan, np.nan
     tail = 50 * (1 - LEVEL)
     low, high = np.percentile(np.mean(samples, axis=0), [tail, 100 - tail])
     return float(np.mean(centres)), float(low), float(high)
