@@ -54,6 +54,8 @@ class LowConfig(LevelConfig):
 
     discount: float = 0.98
     """Discount factor, gamma."""
+    buffer_size: int = 1_000_000
+    """Transitions that the replay buffer holds."""
     exploration: float = 3.0
     """Standard deviation of the exploration noise, in the units of the action."""
     target_noise: float = 6.0
