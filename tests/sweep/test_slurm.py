@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -95,8 +96,8 @@ def configure(folder: Path) -> None:
         host=host, controller_port=controller_port, node_port=node_port, folder=folder, cpus=CPUS
     )
     (folder / "slurm.conf").write_text(text)
-    (folder / "key").write_bytes(secrets.token_bytes(128))
-    (folder / "key").chmod(0o400)
+    (folder / "munge.key-file").write_bytes(secrets.token_bytes(128))
+    (folder / "munge.key-file").chmod(0o400)
     for name in ("state", "spool"):
         (folder / name).mkdir()
 
@@ -105,8 +106,8 @@ def configure(folder: Path) -> None:
 def slurm():
     folder = Path(tempfile.mkdtemp(prefix="higl-slurm-"))
     configure(folder)
-    files = {"key-file": "key", "socket": "munge.socket", "pid-file": "pid", "log-file": "munge.log", "seed-file": "seed"}
-    munge = [f"--{option}={folder / name}" for option, name in files.items()]
+    files = ("key-file", "socket", "pid-file", "log-file", "seed-file")
+    munge = [f"--{name}={folder / 'munge'}.{name}" for name in files]
     daemons: list[subprocess.Popen] = []
 
     def start(name: str, *words: str) -> None:
@@ -174,8 +175,7 @@ def assert_complete_once(run: PlannedRun, steps: int) -> None:
 def continued(run: PlannedRun) -> bool:
     """Return whether a run saved, and went on from there later."""
     notes = history(run.folder)
-    pairs = zip(notes, notes[1:], strict=False)
-    return any(first.startswith("stop ") and second == f"start {first[5:]}" for first, second in pairs)
+    return any(first.startswith("stop ") and second == f"start {first[5:]}" for first, second in pairwise(notes))
 
 
 def test_every_run_once_and_what_fails_is_named_and_not_retried(tmp_path, catalogue):
@@ -200,7 +200,7 @@ def test_what_slurm_does_not_know_is_one_line(tmp_path, capsys):
 
 
 def test_requeued_at_the_time_limit_and_killed(tmp_path, catalogue):
-    path, out = catalogue(steps=8_000, seeds=1, more='third = { high.policy_period = 3 }\n'), tmp_path / "runs"
+    path, out = catalogue(steps=8_000, seeds=1, more="third = { high.policy_period = 3 }\n"), tmp_path / "runs"
     requeued, limited, killed = plan = plan_of(path, out)
     driver = start_driver(path, out)
     wait_until(lambda: all(at_work(run) for run in plan), PATIENCE)

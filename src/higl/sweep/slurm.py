@@ -7,7 +7,9 @@ checkpoint: the run folders are on storage that all nodes share.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import pickle
 import re
 import shutil
@@ -31,13 +33,11 @@ _LOOK_EVERY = 2.0
 _TRIES = 3
 _TIME_LIMITS = 10**6  # as often as it takes
 _STOP, _NEAR_TIME_LIMIT = signal.SIGUSR1, signal.SIGUSR2
-_OVER = frozenset(
-    "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED REVOKED TIMEOUT".split()
-)
+_OVER = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "LAUNCH_FAILED", "NODE_FAIL", "OUT_OF_MEMORY")
+_OVER += ("PREEMPTED", "REVOKED", "TIMEOUT")
 # What submitit and this module say to sbatch.
-_OURS = frozenset(
-    "array cpus-per-task error job-name nodes no-requeue ntasks ntasks-per-node open-mode output requeue signal".split()
-)
+_OURS = ("array", "cpus-per-task", "error", "job-name", "nodes", "no-requeue", "ntasks", "ntasks-per-node", "open-mode")
+_OURS += ("output", "requeue", "signal")
 
 
 class SlurmError(RuntimeError):
@@ -188,7 +188,8 @@ class SlurmBackend:
         there = replace(run, folder=run.folder.absolute())
         self._executor.update_parameters(job_name=job_name(run))
         try:
-            job = self._executor.submit(RunJob(there, self._checkpoint_minutes, self._program))
+            with contextlib.redirect_stderr(io.StringIO()):  # submitit would print what the error says
+                job = self._executor.submit(RunJob(there, self._checkpoint_minutes, self._program))
         except RuntimeError as error:  # what submitit raises if sbatch fails
             raise SlurmError(f"--slurm: {_what_sbatch_says(str(error))}") from None
         self._jobs[job.job_id] = submitted
@@ -217,7 +218,8 @@ class SlurmBackend:
             return Ended(was.run, outcome.code, outcome.reason)
         tries = 1 if was.found or now.step > was.step else was.tries + 1
         if tries > _TRIES:
-            return Ended(was.run, 1, f"Slurm ended its job {_TRIES} times, the last as {state}: see {self._folder}/{job}*")
+            reason = f"its job ended {_TRIES} times, at last as {state}; see {self._folder}/{job}_*"
+            return Ended(was.run, 1, reason)
         self._submit(_Submitted(was.run, step=now.step, tries=tries))
         return None
 
@@ -239,8 +241,9 @@ class SlurmBackend:
         _scancel("--state=RUNNING", f"--signal={_STOP.name.removeprefix('SIG')}", *self._jobs)
 
     def kill(self) -> None:
-        """End every job at once."""
-        _scancel("--signal=KILL", *self._jobs)
+        """End every job at once: its one step, as a job that is cancelled is given time first."""
+        _scancel("--state=PENDING", *self._jobs)
+        _scancel("--signal=KILL", *(f"{job}.0" for job in self._jobs))
 
     def close(self) -> None:
         """Nothing is held: a job that is left, as this process fails, goes on and is found by the next command."""
