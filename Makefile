@@ -26,17 +26,23 @@ demo: $(STAMP) ## set up, then train a point in a maze for a few minutes and mea
 	$(VENV)/bin/higl eval $(DEMO) --episodes 50
 	@echo "The results are in $(DEMO): eval.csv, metrics.jsonl, policy.safetensors (docs/run-folder.md tells more)."
 
-# Tests open the report page in a browser. Where there is none and this machine lets us, it is installed; else those
-# tests are skipped, and say so.
+# Tests open the report page in a browser, and run sweeps by a Slurm of this machine. What is missing is installed where
+# this machine lets us; else those tests are skipped, and say so.
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
-test: $(STAMP) lint ## set up, then lint, then all tests
-	@for name in $$HIGL_CHROMIUM $(BROWSERS); do command -v "$$name" >/dev/null && exit 0; done; \
+SLURM    := slurmctld /usr/sbin/slurmctld
+# $(call provide,PROGRAMS of which one is enough,PACKAGES,what is tested with them)
+define provide
+	@for name in $(1); do command -v "$$name" >/dev/null && exit 0; done; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "Installing chromium for the tests of the report page."; \
+		echo "Installing $(2) for the tests of $(3)."; \
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-			apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 && exit 0; \
+			apt-get install -y -qq --no-install-recommends $(2); } >/dev/null 2>&1 && exit 0; \
 	fi; \
-	echo "NO BROWSER: the tests that open the report page will be skipped (install chromium, or set HIGL_CHROMIUM)." >&2
+	echo "NOT INSTALLED: $(2). THE TESTS OF $(3) WILL BE SKIPPED." >&2
+endef
+test: $(STAMP) lint ## set up, then lint, then all tests
+	$(call provide,$$HIGL_CHROMIUM $(BROWSERS),chromium,the report page)
+	$(call provide,$(SLURM),slurm-wlm munge,sweeps by Slurm)
 	$(PY) -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 lint: $(STAMP) ## ruff (rules and format) and ty (types)

@@ -10,8 +10,9 @@ import pytest
 
 from higl.cli import main
 from higl.sweep.catalogue import read_catalogue
+from higl.sweep.mind import Outcome, mind_run
 from higl.sweep.plan import make_plan, write_settings
-from higl.sweep.ray import Outcome, RayError, connect, mind_run
+from higl.sweep.ray import RayError, connect
 
 from .helpers import STAND_IN, history, status
 

@@ -89,7 +89,7 @@ class ShowOptions(PlanOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(PlanOptions):
-    """Run a sweep, or continue it: one run per core, or one task per run on a Ray cluster.
+    """Run a sweep, or continue it: one run per core, or one task or job per run on a cluster.
 
     Ctrl-C stops it: every run saves first. Finished runs are never repeated.
     """
@@ -98,6 +98,8 @@ class RunOptions(PlanOptions):
     """Cores to run on, one run on each."""
     ray: Annotated[str | None, tyro.conf.arg(metavar="[ADDRESS]", help_behavior_hint="")] = None
     """Use Ray: the cluster at HOST:PORT; this machine's, if nothing is given; `local`: one of its own."""
+    slurm: Annotated[str | None, tyro.conf.arg(metavar="[OPTIONS]", help_behavior_hint="")] = None
+    """Use Slurm, with options of sbatch if any: `partition=cpu,time=12:00:00,mem=4G`."""
     checkpoint_minutes: float = 5.0
     """Minutes between two checkpoints of a run (0: after every episode)."""
 
@@ -147,13 +149,15 @@ def sweep(arguments: list[str]) -> int:
 
 
 def _spelled(words: list[str]) -> list[str]:
-    """Return the words with `-o` and a `--ray` without an address written out."""
+    """Return the words with `-o`, a `--ray` without an address and a `--slurm` without options written out."""
     spelled = []
     for place, word in enumerate(words):
         spelled.append("--figure" if word == "-o" else word)
         following = words[place + 1] if place + 1 < len(words) else "--"
         if word == "--ray" and ":" not in following and following not in ("auto", "local"):
             spelled.append("auto")
+        if word == "--slurm" and ("=" not in following or following.startswith("--")):
+            spelled.append("")
     return spelled
 
 
@@ -233,18 +237,26 @@ def _measure(config: object) -> float:
 def run_entry(options: RunOptions) -> int:
     """Run what is left of an entry."""
     check_checkpoint_minutes(options.checkpoint_minutes)
+    if options.slurm is not None and (options.ray is not None or options.cores):
+        raise SettingsError(f"--slurm and {'--cores' if options.cores else '--ray'}: choose one of them")
     entry, plan = _plan(options)
     cores = choose_cores(options.cores)
     options.out.mkdir(parents=True, exist_ok=True)
-    if options.ray is None:
-        backend: Backend = LocalBackend(cores, options.checkpoint_minutes)
-    else:
-        from higl.sweep.ray import RayBackend
-
-        backend = RayBackend(options.ray, options.checkpoint_minutes)
-    summary = run_sweep(plan, backend, Console(), entry.name)
+    summary = run_sweep(plan, _backend(options, cores), Console(), entry.name)
     print_summary(summary, entry.name)
     return summary.exit_code
+
+
+def _backend(options: RunOptions, cores: list[int]) -> Backend:
+    if options.slurm is not None:
+        from higl.sweep.slurm import SlurmBackend, read_slurm_options
+
+        return SlurmBackend(read_slurm_options(options.slurm), options.out, options.checkpoint_minutes)
+    if options.ray is not None:
+        from higl.sweep.ray import RayBackend
+
+        return RayBackend(options.ray, options.checkpoint_minutes)
+    return LocalBackend(cores, options.checkpoint_minutes)
 
 
 def show_status(options: StatusOptions) -> int:

@@ -86,8 +86,16 @@ class LocalBackend:
         self._children.clear()
 
 
+# Slurm sends these to every process of a job; they are for the one that minds the run, and would end the run's.
+_NOT_FOR_RUNS = (signal.SIGUSR1, signal.SIGUSR2)
+
+
 def spawn(words: Sequence[str], output: IO[bytes]) -> subprocess.Popen:
     """Start a run's process in a session of its own, its output in a file."""
-    return subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment(), start_new_session=True
-    )
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_RUNS)  # what is blocked stays so in the child
+    try:
+        return subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment(), start_new_session=True
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

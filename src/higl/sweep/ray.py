@@ -8,20 +8,17 @@ storage that all nodes share. `docs/sweeps.md` tells how to set up a cluster and
 from __future__ import annotations
 
 import os
-import platform
 import signal
-import subprocess
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from higl.sweep.local import WORK, spawn
-from higl.sweep.plan import PlannedRun, command
+from higl.sweep.local import WORK
+from higl.sweep.mind import mind_run
+from higl.sweep.plan import PlannedRun
 from higl.sweep.runner import Ended
 
-_LOOK_EVERY = 0.5
 # As often as it takes: only the death of a worker or a node counts, not a run that fails.
 _RETRIES = -1
 # A task passes a few bytes: the smallest store that Ray allows.
@@ -30,35 +27,6 @@ _OBJECT_STORE_BYTES = 80 * 2**20
 
 class RayError(RuntimeError):
     """Ray is not installed or cannot be reached. The message is one line."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a task ended: the exit code of the run's process, or why there was none."""
-
-    code: int
-    reason: str | None = None
-
-
-def mind_run(run: PlannedRun, checkpoint_minutes: float, program: tuple[str, ...]) -> Outcome:
-    """Do a run, or what is left of it, in a process of its own. This is the task."""
-    if not run.settings_file.is_file():
-        return Outcome(1, f"{platform.node()} does not see {run.settings_file}: --out must be storage that is shared")
-    words = command(run, os.getpid(), checkpoint_minutes, program=program)
-    with open(run.output_file, "ab") as output:
-        child = spawn(words, output)
-    try:
-        return Outcome(_wait(child))
-    finally:  # cancelled: a KeyboardInterrupt, which a blocking wait would not notice
-        if child.poll() is None:
-            child.terminate()
-            _wait(child)
-
-
-def _wait(child: subprocess.Popen) -> int:
-    while child.poll() is None:
-        time.sleep(_LOOK_EVERY)
-    return child.returncode
 
 
 def connect(address: str) -> Any:

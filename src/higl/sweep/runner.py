@@ -145,7 +145,7 @@ def _sort_in(summary: Summary, ended: Ended, board: Board, *, stopping: bool) ->
     if now.done:
         summary.finished.append(run)
         board.say(f"finished: {run.name}{_result(now)}")
-    elif ended.reason is None and (ended.code in _STOPPED_CODES or (stopping and now.state == "stopped")):
+    elif ended.reason is None and (ended.code in STOPPED_CODES or (stopping and now.state == "stopped")):
         summary.stopped.append(run)
     else:
         reason = ended.reason or reason_of_failure(run, ended.code)
@@ -154,7 +154,7 @@ def _sort_in(summary: Summary, ended: Ended, board: Board, *, stopping: bool) ->
 
 
 # A run that is asked to stop saves and ends with 128 + the signal; one that had not begun is ended by it.
-_STOPPED_CODES = tuple(code for number in (signal.SIGTERM, signal.SIGINT) for code in (128 + number, -number))
+STOPPED_CODES = tuple(code for number in (signal.SIGTERM, signal.SIGINT) for code in (128 + number, -number))
 
 
 def _result(now: Standing) -> str:
