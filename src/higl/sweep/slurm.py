@@ -10,17 +10,18 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import pickle
+import json
 import re
 import shutil
 import signal
 import subprocess
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from higl.files import replace_file
 from higl.settings import SettingsError
 from higl.sweep.local import WORK
 from higl.sweep.mind import Outcome, mind_run
@@ -76,7 +77,7 @@ class RunJob:
     checkpoint_minutes: float
     program: tuple[str, ...]
 
-    def __call__(self) -> Outcome:
+    def __call__(self) -> None:
         """Mind the run. Asked to stop, let it save and end without a result; near the time limit, also requeue."""
         requeue: Any = signal.getsignal(_NEAR_TIME_LIMIT)
         heard = []
@@ -90,7 +91,8 @@ class RunJob:
         for each in (_STOP, _NEAR_TIME_LIMIT):
             signal.signal(each, interrupt)
         try:
-            return mind_run(self.run, self.checkpoint_minutes, self.program)
+            outcome = mind_run(self.run, self.checkpoint_minutes, self.program)
+            replace_file(_outcome_file(self.run), json.dumps(asdict(outcome)).encode())
         except _Interrupted:
             # Not before the run has saved: a requeue sends SIGTERM to its process too, and twice ends it at once.
             if heard == [_NEAR_TIME_LIMIT]:
@@ -186,6 +188,7 @@ class SlurmBackend:
     def _submit(self, submitted: _Submitted) -> None:
         run = submitted.run
         there = replace(run, folder=run.folder.absolute())
+        _outcome_file(run).unlink(missing_ok=True)
         self._executor.update_parameters(job_name=job_name(run))
         try:
             with contextlib.redirect_stderr(io.StringIO()):  # submitit would print what the error says
@@ -210,8 +213,8 @@ class SlurmBackend:
 
     def _ended(self, job: str, state: str) -> Ended | None:
         """Return how a run ended with its job; None if it goes on with another job."""
-        was, outcome = self._jobs.pop(job), self._outcome(job)
-        now = standing(was.run)
+        was = self._jobs.pop(job)
+        now, outcome = standing(was.run), _read_outcome(was.run)
         interrupted = outcome is None or outcome.code in (0, *STOPPED_CODES)
         if self._stopping or now.done or not interrupted or (state == "CANCELLED" and not was.found):
             outcome = outcome or Outcome(-signal.SIGTERM)
@@ -222,14 +225,6 @@ class SlurmBackend:
             return Ended(was.run, 1, reason)
         self._submit(_Submitted(was.run, step=now.step, tries=tries))
         return None
-
-    def _outcome(self, job: str) -> Outcome | None:
-        """Return what a job wrote at its end, if it did."""
-        try:
-            kind, value = pickle.loads((self._folder / f"{job}_0_result.pkl").read_bytes())
-        except OSError:
-            return None
-        return value if kind == "success" else Outcome(1, str(value).strip().splitlines()[-1])
 
     def stop(self) -> None:
         """Cancel the jobs that wait, and ask those that run to let their run save."""
@@ -247,6 +242,19 @@ class SlurmBackend:
 
     def close(self) -> None:
         """Nothing is held: a job that is left, as this process fails, goes on and is found by the next command."""
+
+
+def _outcome_file(run: PlannedRun) -> Path:
+    """Return where a job writes how it ended."""
+    return run.settings_file.with_suffix(".outcome.json")
+
+
+def _read_outcome(run: PlannedRun) -> Outcome | None:
+    """Return what a run's job wrote at its end, if it did."""
+    try:
+        return Outcome(**json.loads(_outcome_file(run).read_bytes()))
+    except OSError:
+        return None
 
 
 def _queue() -> dict[str, tuple[str, str]] | None:
