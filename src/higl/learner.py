@@ -201,7 +201,7 @@ class Stages:
         pool = sample_places(buffer, key, config.pool)
         points = buffer.rows.achieved[pool]
         chosen, real = lm.farthest_points(points, config.coverage)
-        if config.central:
+        if config.central and config.coverage:
             chosen = lm.central_points(points, chosen)
         places = pool[chosen]
         return lm.Landmarks(
