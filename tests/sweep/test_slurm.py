@@ -189,6 +189,18 @@ def test_every_run_once_and_what_fails_is_named_and_not_retried(tmp_path, catalo
     assert [len(jobs(run)) for run in plan] == [1, 1, 1]
 
 
+def test_the_command_trains(tmp_path, catalogue, capsys):
+    """No stand-in: `higl sweep run --slurm` with options, two real runs."""
+    path, out = catalogue(steps=200, seeds=1), tmp_path / "runs"
+    words = ["sweep", "run", "toy", "--catalogue", str(path), "--out", str(out), "--slurm", "partition=all,time=30"]
+    assert main(words) == 0
+    assert "toy: 2 finished" in capsys.readouterr().out
+    for run in plan_of(path, out):
+        assert status(run.folder) == "finished"
+        assert evaluated(run.folder)[-1] >= 200
+        assert (run.folder / "policy.safetensors").is_file()
+
+
 def test_what_slurm_does_not_know_is_one_line(tmp_path, capsys):
     assert main(["sweep", "run", "fig6", "--out", str(tmp_path), "--slurm", "acount=x"]) == 1
     said = capsys.readouterr().err
