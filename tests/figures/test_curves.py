@@ -1,5 +1,7 @@
 """Curves: the numbers behind them, and that what is drawn are those numbers."""
 
+import re
+
 import numpy as np
 import pytest
 from synthetic import synthetic_run
@@ -153,8 +155,8 @@ def test_stage_times_leave_out_the_first_episode(runs_folder):
 def test_long_labels_go_below_the_title_and_no_further(tmp_path):
     folders = [synthetic_run(tmp_path / f"{seed}", seed=seed, snapshots=1) for seed in range(2)]
     for name, folder in zip(("0.123456789", "0.987654321"), folders, strict=True):
-        text = (folder / "config.toml").read_text().replace("cutoff = 38.0", f"cutoff = {name}")
-        (folder / "config.toml").write_text(text.replace("shift = 2.0", f"shift = {name}"))
+        text = (folder / "config.toml").read_text()
+        (folder / "config.toml").write_text(re.sub(r"^(cutoff|shift) = .*$", rf"\1 = {name}", text, flags=re.MULTILINE))
     figure = draw_curves(evaluation_panels([read_run(folder) for folder in folders]))
     assert figure.axes[0].get_legend() is None
     assert len(figure.legends[0].get_texts()) == 2

@@ -189,12 +189,15 @@ def test_every_run_once_and_what_fails_is_named_and_not_retried(tmp_path, catalo
     assert [len(jobs(run)) for run in plan] == [1, 1, 1]
 
 
-def test_the_command_trains(tmp_path, catalogue, capsys):
+def test_the_command_trains(tmp_path, catalogue):
     """No stand-in: `higl sweep run --slurm` with options, two real runs."""
     path, out = catalogue(steps=200, seeds=1), tmp_path / "runs"
     words = ["sweep", "run", "toy", "--catalogue", str(path), "--out", str(out), "--slurm", "partition=all,time=30"]
-    assert main(words) == 0
-    assert "toy: 2 finished" in capsys.readouterr().out
+    call = "import sys; from higl.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = subprocess.Popen(
+        [sys.executable, "-c", call, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert "toy: 2 finished" in said_at_the_end(command, 0)
     for run in plan_of(path, out):
         assert status(run.folder) == "finished"
         assert evaluated(run.folder)[-1] >= 200
