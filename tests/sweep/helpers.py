@@ -4,6 +4,8 @@ import csv
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,13 @@ from higl.runlog import RunFolder
 from higl.settings import apply
 
 STAND_IN = (str(Path(__file__).with_name("stand_in.py")),)
+
+
+def call_higl(*words: str, **environment: str) -> subprocess.CompletedProcess:
+    """Call `higl` in a process of its own: submitit sets up logging anew when it is imported, pytest's included."""
+    call = "import sys; from higl.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", call, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
 
 
 def history(folder: Path) -> list[str]:

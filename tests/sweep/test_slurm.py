@@ -17,12 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from higl.cli import main
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.plan import PlannedRun, make_plan, standing
 from higl.sweep.slurm import job_name
 
-from .helpers import STAND_IN, evaluated, history, kill, status, wait_until
+from .helpers import STAND_IN, call_higl, evaluated, history, kill, status, wait_until
 
 PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 DAEMONS = {name: shutil.which(name, path=PLACES) for name in ("munged", "slurmctld", "slurmd")}
@@ -193,25 +192,27 @@ def test_the_command_trains(tmp_path, catalogue):
     """No stand-in: `higl sweep run --slurm` with options, two real runs."""
     path, out = catalogue(steps=200, seeds=1), tmp_path / "runs"
     words = ["sweep", "run", "toy", "--catalogue", str(path), "--out", str(out), "--slurm", "partition=all,time=30"]
-    call = "import sys; from higl.cli import main; sys.exit(main(sys.argv[1:]))"
-    command = subprocess.Popen(
-        [sys.executable, "-c", call, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    assert "toy: 2 finished" in said_at_the_end(command, 0)
+    called = call_higl(*words)
+    assert called.returncode == 0, called.stderr
+    assert "toy: 2 finished" in called.stdout
     for run in plan_of(path, out):
         assert status(run.folder) == "finished"
         assert evaluated(run.folder)[-1] >= 200
         assert (run.folder / "policy.safetensors").is_file()
 
 
-def test_what_slurm_does_not_know_is_one_line(tmp_path, capsys):
-    assert main(["sweep", "run", "fig6", "--out", str(tmp_path), "--slurm", "acount=x"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("higl sweep: --slurm: sbatch: unrecognized option '--acount=x'")
-    assert main(["sweep", "run", "fig6", "--out", str(tmp_path), "--slurm", "partition=none,time=1:00:00"]) == 1
-    said += capsys.readouterr().err
-    assert "higl sweep: --slurm: sbatch: invalid partition specified: none" in said
-    assert said.count("\n") == 2
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("acount=x", "unrecognized option '--acount=x'"),
+        ("partition=none,time=1:00:00", "invalid partition specified: none"),
+    ],
+)
+def test_what_slurm_does_not_know_is_one_line(tmp_path, options, message):
+    called = call_higl("sweep", "run", "fig6", "--out", str(tmp_path), "--slurm", options)
+    assert called.returncode == 1
+    assert called.stderr.startswith(f"higl sweep: --slurm: sbatch: {message}")
+    assert called.stderr.count("\n") == 1
 
 
 def test_requeued_at_the_time_limit_and_killed(tmp_path, catalogue):

@@ -1,5 +1,6 @@
 """What the Slurm back end does without Slurm: its options, the names of jobs, and what a user is told."""
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from higl.cli import main
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.plan import make_plan
 from higl.sweep.slurm import job_name, read_slurm_options
+
+from .helpers import call_higl
 
 
 def test_options():
@@ -45,12 +48,12 @@ def test_without_submitit_the_extra_is_named(monkeypatch, tmp_path, capsys):
     assert capsys.readouterr().err == "higl sweep: --slurm needs the extra `slurm`: pip install 'higl[slurm]'\n"
 
 
-def test_without_slurm_one_line_says_so(monkeypatch, tmp_path, capsys):
-    pytest.importorskip("submitit")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert main(["sweep", "run", "fig6", "--out", str(tmp_path), "--slurm", "mem=4G"]) == 1
+@pytest.mark.skipif(importlib.util.find_spec("submitit") is None, reason="submitit is not installed")
+def test_without_slurm_one_line_says_so(tmp_path):
+    called = call_higl("sweep", "run", "fig6", "--out", str(tmp_path), "--slurm", "mem=4G", PATH=str(tmp_path))
+    assert called.returncode == 1
     expected = "higl sweep: --slurm: no sbatch on this machine; start the sweep where jobs can be submitted\n"
-    assert capsys.readouterr().err == expected
+    assert called.stderr == expected
 
 
 def test_a_run_has_one_name_wherever_the_command_is_started(monkeypatch, tmp_path):
