@@ -59,6 +59,14 @@ def test_help_lists_every_command(capsys):
     assert tell(capsys, "--version")[1].startswith("higl 0.")
 
 
+def test_output_that_nobody_reads_is_no_error():
+    command = [sys.executable, "-m", "higl", "train", "ant-maze-u", "--help"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()  # as `higl train ant-maze-u --help | true`
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
 def test_help_and_lists_do_not_import_jax():
     program = (
         "import sys; from higl.cli import main\n"

@@ -113,7 +113,7 @@ def nearest(name: str, known: Iterable[str], flag: str = "") -> str:
     found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     # `coverage` alone is most likely `landmarks.coverage`.
     found = found or [other for other in known if other.rpartition(".")[2] == name][:1]
-    found = found or difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+    found = found or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"; did you mean {flag}{found[0]}?" if found else ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -94,6 +95,8 @@ def one_line_errors(name: str) -> Callable[[Command], Command]:
             try:
                 return command(arguments)
             except (ValueError, RuntimeError, OSError) as error:
+                if isinstance(error, BrokenPipeError) and _nobody_reads():
+                    raise
                 if not type(error).__module__.startswith("higl.") and not isinstance(error, OSError):
                     raise
                 print(f"higl {name}: {_one_line(error)}", file=sys.stderr)
@@ -102,6 +105,13 @@ def one_line_errors(name: str) -> Callable[[Command], Command]:
         return guarded
 
     return guard
+
+
+def _nobody_reads() -> bool:
+    """Whether standard output is a pipe whose reader has gone (`higl train --help | head`)."""
+    poll = select.poll()
+    poll.register(1, select.POLLOUT)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _one_line(error: Exception) -> str:
