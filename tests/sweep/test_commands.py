@@ -138,10 +138,24 @@ def test_step_times_are_measured_once_for_each_kind_of_run(tmp_path):
     assert [StepTimes(tmp_path).of(config, measure) for config in kinds] == [36.0] * 3
     assert asked == [kinds[0], kinds[2]]
     assert StepTimes(tmp_path).of(preset("pusher")) is None
-    assert cost_key(base) != cost_key(apply(base, {"landmarks.coverage": 60}))
-    assert cost_key(base) != cost_key(apply(base, {"adjacency.every": 50_000}))
     (tmp_path / "step-times.json").write_text("[broken")
     assert StepTimes(tmp_path).of(base) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("landmarks.coverage", 60),
+        ("landmarks.pool", 1_000),
+        ("novelty.hidden", [30]),
+        ("low.policy_period", 2),
+        ("adjacency.every", 50_000),
+        ("high.relabel", True),
+    ],
+)
+def test_what_costs_time_is_measured_anew(name, value):
+    base = preset("ant-maze-u")
+    assert cost_key(base) != cost_key(apply(base, {name: value}))
 
 
 def test_hours(tmp_path):

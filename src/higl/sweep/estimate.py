@@ -16,16 +16,22 @@ _FILE = "step-times.json"
 
 def cost_key(config: Config) -> str:
     """Return what decides the cost of a step, as text: runs that share it take the same time."""
-    landmarks = config.landmarks
+    landmarks, novelty, adjacency = config.landmarks, config.novelty, config.adjacency
     parts = [
         config.task,
         config.algo,
         f"{landmarks.coverage}+{landmarks.novelty}/{landmarks.neighbours}" if config.uses_landmarks else "none",
-        "relabel" if config.high.relabel else "",
-        *(f"{level.hidden}{level.batch_size}{level.layer_norm}" for level in (config.low, config.high)),
+        f"of{landmarks.pool}" if config.uses_landmarks else "",
+        f"{novelty.hidden}{novelty.embedding}/{novelty.batch_size}" if config.uses_landmarks else "",
+        f"relabel{config.high.relabel_candidates}" if config.high.relabel else "",
+        *(
+            f"{level.hidden}{level.batch_size}{level.layer_norm}/{level.policy_period}"
+            for level in (config.low, config.high)
+        ),
         f"{config.high.period}",
-        f"{config.adjacency.hidden}{config.adjacency.epochs}/{config.adjacency.every}" if config.uses_adjacency else "",
+        f"{adjacency.hidden}x{adjacency.epochs}/{adjacency.every}" if config.uses_adjacency else "",
         f"{config.evaluation.episodes}/{config.evaluation.every}",
+        f"{config.num_envs}",
     ]
     return " ".join(filter(None, parts)).replace(", ", "x")
 
