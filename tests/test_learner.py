@@ -95,6 +95,14 @@ def test_the_health_of_a_run_is_measured(trained):
     assert sum(selected) == pytest.approx(1.0)
 
 
+def test_no_stage_writes_over_the_health_of_a_run(monkeypatch):
+    told = {"low/value": 1.5, "low/value_excess": 2.5, "high/value": 3.5, "high/return": 4.5}
+    monkeypatch.setattr("higl.learner.value_metrics", lambda *_: dict(told))
+    learner = Learner(CONFIG, SPACES)
+    metrics = learner.learn(episode(learner, 0, steps=12))
+    assert {name: metrics[name] for name in told} == told
+
+
 def test_landmarks_are_states_of_the_buffer_and_the_queue_without_repeats(trained):
     learner, _ = trained
     landmarks = learner.stages.sample_landmarks(

@@ -126,7 +126,7 @@ def critic_loss(td3: TD3, critics: tuple[MLP, MLP], batch: Batch, target: jax.Ar
     """Return the Huber loss of both critics against a target [B]."""
     first, second = critic_values(td3, critics, batch.input, batch.action)
     loss = jnp.mean(optax.losses.huber_loss(first, target) + optax.losses.huber_loss(second, target))
-    return loss, {"critic_loss": loss, "value": jnp.mean(first), "target": jnp.mean(target)}
+    return loss, {"critic_loss": loss, "target": jnp.mean(target)}
 
 
 # A further loss on the actor's action [B, A] -> (scalar, info): the high level's landmark loss.
