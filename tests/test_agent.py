@@ -299,7 +299,7 @@ def test_a_batched_episode_is_the_single_one(trained):
     from higl.rollout import collect_episodes
 
     env = make_vector([make, lambda: ReachEnv(2, steps=13)])
-    together = collect_episodes(env, trained.policy, [4, 5], explore=True)
+    together = collect_episodes(env, trained.policy, [4, 5], explore=[True, True])
     assert [len(episode) for episode in together] == [20, 13]
     for seed, steps, batched in ((4, 20, together[0]), (5, 13, together[1])):
         alone = collect_episode(ReachEnv(2, steps=steps), trained.policy, seed, explore=True)

@@ -212,6 +212,8 @@ class Config:
     """Put the achieved goal before the observation, for an environment whose observation leaves it out."""
     num_envs: int = 1
     """Environments that episodes are collected from at once, all with the same policy."""
+    greedy: float = 0.25
+    """Share of the training episodes without exploration, as tests are: what only they lead into is learned from."""
     low: LowConfig = field(default_factory=LowConfig)
     high: HighConfig = field(default_factory=HighConfig)
     adjacency: AdjacencyConfig = field(default_factory=AdjacencyConfig)

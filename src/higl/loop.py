@@ -17,7 +17,7 @@ from gymnasium.vector import VectorEnv
 
 from higl.evaluation import Outcome, evaluation_row
 from higl.learner import Learner, Metrics
-from higl.rollout import Episode, collect_episode, collect_episodes
+from higl.rollout import Episode, collect_episode, collect_episodes, explores
 from higl.seeds import EVALUATION, TRAINING, episode_seed
 
 Row = Mapping[str, float | int | str]
@@ -101,11 +101,13 @@ class Loop:
         first, count = self.learner.episodes, self.config.num_envs
         seeds = [episode_seed(self.config.seed, TRAINING, first + index) for index in range(count)]
         place = f"episode {first + 1}, seed {seeds[0]}" if count == 1 else f"episodes {first + 1} to {first + count}"
+        policy = self.learner.policy
+        explore = [explores(self.config, policy, seed) for seed in seeds]
         try:
             if isinstance(self.env, VectorEnv):
-                episodes = collect_episodes(self.env, self.learner.policy, seeds, explore=True)
+                episodes = collect_episodes(self.env, policy, seeds, explore=explore)
             else:
-                episodes = [collect_episode(self.env, self.learner.policy, seed, explore=True) for seed in seeds]
+                episodes = [collect_episode(self.env, policy, seeds[0], explore=explore[0])]
         except Exception as error:
             raise EpisodeError(f"the environment raised {type(error).__name__}: {error} ({place})") from error
         for name in ("observation", "achieved", "desired", "reward"):

@@ -54,6 +54,7 @@ def _maze(*, exploration: float, degree: int, shift: float, landmarks: int) -> C
     """Return the paper's settings of a maze: relative subgoals, goal coordinates hidden from the low level."""
     return Config(
         preset="paper",
+        greedy=0.0,
         low=LowConfig(
             discount=LOW_DISCOUNT,
             buffer_size=LOW_BUFFER,
@@ -87,6 +88,7 @@ def _arm(*, subgoal_range: float, cell: float) -> Config:
     """Return the paper's settings of an arm: absolute subgoals, nothing hidden."""
     return Config(
         preset="paper",
+        greedy=0.0,
         low=LowConfig(
             discount=LOW_DISCOUNT,
             buffer_size=LOW_BUFFER,
@@ -181,11 +183,18 @@ BEST_AVERAGE = 20_000
 ANT_SHIFT = {"ant-maze-u": 1.2, "ant-maze-u-stochastic": 1.2}
 
 
+# Noise pushes a body on that would stand still without it: at 258,000 steps of seed 2, 19 of 50 test episodes, which
+# have none, ended with an ant that stood upright, mostly at the inner corner, and half of them with the actors of the
+# moment in place of their average. Training had never seen it. Now some of its episodes are as tests are.
+ANT_GREEDY = 0.25
+
+
 def _best_ant(task: str) -> Config:
     """Return our settings for an ant."""
     best = _best(task)
     return replace(
         best,
+        greedy=ANT_GREEDY,
         low=replace(
             best.low,
             discount=ANT_DISCOUNT,
@@ -345,8 +354,9 @@ def preset(task: str, algo: Algorithm = "higl", family: Preset = "best") -> Conf
     config = table.get(task)
     if config is None:
         config = table["ant-maze-u"]
-        # The longer horizon is the ant's, for its falls; and who knows how large an observation is.
-        config = replace(config, low=replace(config.low, discount=LOW_DISCOUNT, buffer_size=LOW_BUFFER))
+        # The longer horizon is the ant's, for its falls, and so are greedy episodes, for where it halts; and who knows
+        # how large an observation is.
+        config = replace(config, greedy=0.0, low=replace(config.low, discount=LOW_DISCOUNT, buffer_size=LOW_BUFFER))
     config = replace(config, task=task, algo=algo)
     if algo != "higl":
         config = replace(config, adjacency=replace(config.adjacency, degree=config.high.period))

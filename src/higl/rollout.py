@@ -21,8 +21,8 @@ from higl.low import LowRow, Scheme, goal_transition, low_input, visible_entries
 from higl.nets import MLP
 from higl.td3 import actor_action
 
-# Makes the stream of exploration another one than the environment's.
-_EXPLORATION = 1
+# Make the streams of exploration, and of whether there is any, others than the environment's.
+_EXPLORATION, _GREEDY = 1, 2
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,11 @@ def _decide(
     return subgoal, policy.act(observation, subgoal, rng)
 
 
+def explores(config: Config, policy: Policy, seed: int) -> bool:
+    """Return whether a training episode is one with exploration: all are while subgoals are random (`greedy`)."""
+    return policy.random_subgoals or np.random.default_rng([seed, _GREEDY]).random() >= config.greedy
+
+
 def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: bool) -> Episode:
     """Run one episode. All that is random in it comes from the seed."""
     # Gymnasium seeds the environment's generator like `default_rng(seed)`: one more number, or exploration would repeat
@@ -178,21 +183,25 @@ def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: b
 
 
 class _Generators:
-    """One random generator for each row of a batch: a row draws what it would draw alone."""
+    """One random generator for each row of a batch: a row draws what it would draw alone, a greedy one nothing."""
 
-    def __init__(self, seeds: list[int]):
-        self._each = [np.random.default_rng([seed, _EXPLORATION]) for seed in seeds]
+    def __init__(self, seeds: Sequence[int], explore: Sequence[bool]):
+        self._each = [
+            np.random.default_rng([seed, _EXPLORATION]) if draws else None
+            for seed, draws in zip(seeds, explore, strict=True)
+        ]
 
-    def normal(self, mean: Any, sigma: Any, shape: tuple[int, ...]) -> np.ndarray:
-        return np.stack([generator.normal(mean, sigma, shape[1:]) for generator in self._each])
+    def normal(self, mean: float, sigma: Any, shape: tuple[int, ...]) -> np.ndarray:
+        rows = [np.zeros(shape[1:]) if each is None else each.normal(mean, sigma, shape[1:]) for each in self._each]
+        return np.stack(rows)
 
 
-def collect_episodes(env: VectorEnv, policy: Policy, seeds: list[int], *, explore: bool) -> list[Episode]:
+def collect_episodes(env: VectorEnv, policy: Policy, seeds: list[int], *, explore: Sequence[bool]) -> list[Episode]:
     """Run one episode in each environment of a vector environment (see `make_vector`), acting in batches.
 
-    Each is what `collect_episode` gives for its seed, but for the rounding of batched products.
+    Each is what `collect_episode` gives for its seed and whether it explores, but for the rounding of batched products.
     """
-    rng: Any = _Generators(seeds) if explore else None
+    rng: Any = _Generators(seeds, explore) if any(explore) else None
     observation, _ = cast(Any, env).reset(seed=seeds)  # a list is allowed; its type does not say so
     states = [_float32(observation)]
     subgoals, actions, told = [], [], []

@@ -314,6 +314,7 @@ def read_facts(path: Path) -> dict[str, Any]:
 # What runs did before there was a setting for it: those of earlier versions lack these.
 _BEFORE_THE_SETTING = {
     "evaluation.average": 0,
+    "greedy": 0.0,
     "landmarks.central": False,
     "landmarks.discount_pose": False,
     "landmarks.measure": "adjacency",
