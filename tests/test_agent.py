@@ -294,15 +294,31 @@ def test_several_environments_at_once():
         higl.HIGL(make(), verbose=False, num_envs=2, **TINY).learn(10)
 
 
-def test_a_batched_episode_is_the_single_one(trained):
+@pytest.mark.parametrize("greedy", [0.0, 1.0])
+def test_greedy_episodes_are_trained_on_once_subgoals_are_no_longer_random(monkeypatch, greedy):
+    explored = []
+
+    def collect(env, policy, seed, *, explore):
+        explored.append(explore)
+        return collect_episode(env, policy, seed, explore=explore)
+
+    monkeypatch.setattr("higl.loop.collect_episode", collect)
+    high = SMALL.get("high", {}) | {"random_steps": 40}
+    agent(greedy=greedy, high=high, evaluation={"every": 1_000, "episodes": 1}).learn(100)
+    # Five training episodes of 20 steps, then the evaluation at the end.
+    assert explored == [True, True, *[greedy == 0.0] * 3, False]
+
+
+@pytest.mark.parametrize("explore", [[True, True], [True, False], [False, False]])
+def test_a_batched_episode_is_the_single_one(trained, explore):
     from higl.envs.adapt import make_vector
     from higl.rollout import collect_episodes
 
     env = make_vector([make, lambda: ReachEnv(2, steps=13)])
-    together = collect_episodes(env, trained.policy, [4, 5], explore=[True, True])
+    together = collect_episodes(env, trained.policy, [4, 5], explore=explore)
     assert [len(episode) for episode in together] == [20, 13]
-    for seed, steps, batched in ((4, 20, together[0]), (5, 13, together[1])):
-        alone = collect_episode(ReachEnv(2, steps=steps), trained.policy, seed, explore=True)
+    for seed, steps, draws, batched in zip((4, 5), (20, 13), explore, together, strict=True):
+        alone = collect_episode(ReachEnv(2, steps=steps), trained.policy, seed, explore=draws)
         for name in ("observation", "achieved", "desired", "subgoal", "action", "reward", "success"):
             np.testing.assert_allclose(getattr(batched, name), getattr(alone, name), atol=1e-4)
         assert batched.truncated == alone.truncated

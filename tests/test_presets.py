@@ -161,6 +161,7 @@ def test_where_the_paper_is_silent(task):
     assert config.landmarks.neighbours == 0
     assert config.high.random_steps == 0
     assert config.low.exchange == 0
+    assert config.greedy == 0
     assert config.adjacency.cell == (0.1 if arm else 1.0)
     assert config.time_limit == "terminal"
     assert not config.high.relabel

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,17 @@ import pytest
 from toy import SPACES, PointEnv, changed, tiny_config
 
 from higl.nets import init_mlp, mlp
-from higl.rollout import _EXPLORATION, Episode, Policy, Spaces, collect_episode, high_rows, low_rows, subgoal_limit
+from higl.rollout import (
+    _EXPLORATION,
+    Episode,
+    Policy,
+    Spaces,
+    collect_episode,
+    explores,
+    high_rows,
+    low_rows,
+    subgoal_limit,
+)
 
 CONFIG = tiny_config(high={"relabel": True})
 ABSOLUTE = changed(CONFIG, high={"subgoals": "absolute", "relabel": True})
@@ -193,6 +205,17 @@ def test_without_exploration_there_is_no_noise():
     one = collect_episode(env, policy(), 3, explore=False)
     action = policy().act(one.observation[:-1], one.subgoal, None)
     np.testing.assert_allclose(one.action, action, atol=1e-6)
+
+
+def test_the_share_of_greedy_episodes_is_that_of_the_settings():
+    acting, seeds = policy(), range(4_000)
+    for share in (0.0, 0.25, 1.0):
+        config = replace(CONFIG, greedy=share)
+        greedy = [not explores(config, acting, seed) for seed in seeds]
+        assert np.mean(greedy) == pytest.approx(share, abs=0.03)
+        assert greedy == [not explores(config, acting, seed) for seed in seeds]
+    acting.random_subgoals = True
+    assert all(explores(config, acting, seed) for seed in seeds)
 
 
 def test_the_end_of_the_task_ends_the_episode():
