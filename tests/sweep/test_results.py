@@ -97,6 +97,21 @@ def test_the_page(tmp_path):
     assert page == make_page(results)
 
 
+def test_seeds_that_went_on_have_rows_of_their_own(tmp_path):
+    for seed, evaluations in enumerate([20, 12, 30]):
+        success = [0.0] * 12 + [1.0] * (evaluations - 12)
+        run = make_run(tmp_path / f"{seed}", success, "stopped", seed=seed, steps=200_000)
+        add_run(run, tmp_path / "results", partial=True)
+    rows = [
+        line.split(" | ")[1:4] for line in make_page(tmp_path / "results").splitlines() if line.startswith("| HIGL")
+    ]
+    assert rows == [
+        ["0, 1, 2", "60k", "0.0 ± 0.0%"],
+        ["0, 2", "100k", "80.0 ± 0.0%"],
+        ["2", "150k", "100.0%"],
+    ]
+
+
 def test_the_page_in_docs_is_what_results_say():
     """If this fails: `higl results table`, and commit docs/results.md."""
     assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == make_page(ROOT / "results")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -47,8 +47,9 @@ deviation over seeds, as the paper shows it. *IQM* is the interquartile mean ove
 bootstrap interval; with fewer than four seeds it says little. *Area* is the area under the success curve as a share
 of the largest possible. *Steps to 50%* and *90%* are the median over seeds of the first step at which the mean of five
 evaluations in a row reached it (∞: not within the run; in brackets how many seeds did). Seeds of different lengths are
-compared over the shortest. *Reported* is what others report for the same task, after how many steps; most of the
-paper's figures are plots without numbers, so most rows have none.
+compared over the shortest, and the longer ones once more in a row of their own. `before-NAME` is the preset `best` as
+it was before NAME became part of it. *Reported* is what others report for the same task, after how many steps; most of
+the paper's figures are plots without numbers, so most rows have none.
 """
 
 
@@ -120,8 +121,17 @@ def _curves(results: Sequence[Result]) -> list[Curve]:
 def _task_section(curves: Sequence[Curve]) -> str:
     config = curves[0].results[0].config
     columns = ["", "seeds", "steps", "final success", "IQM (95%)", "area", "to 50%", "to 90%", "reported"]
-    rows = [_curve_row(curve) for curve in curves]
+    rows = [_curve_row(part) for curve in curves for part in (curve, *_longer(curve))]
     return f"## {task_title(config.task, config.reward)}\n\n{table(columns, rows)}"
+
+
+def _longer(curve: Curve) -> list[Curve]:
+    """Return the seeds that went on where others had stopped, to tell how they ended too; shorter ones first."""
+    longer = tuple(result for result in curve.results if result.steps[-1] > curve.steps)
+    if not longer:
+        return []
+    part = replace(curve, results=longer)
+    return [part, *_longer(part)]
 
 
 def _curve_row(curve: Curve) -> list[str]:
