@@ -54,9 +54,8 @@ format: $(STAMP) ## let ruff rewrite the files
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench: $(STAMP) ## run every script of benchmarks/
-	@$(if $(wildcard benchmarks/*.py),,echo "benchmarks/ has no script yet.")
-	@set -e; for script in $(wildcard benchmarks/*.py); do echo "$$script"; $(PY) $$script; done
+bench: $(STAMP) ## time env.step, and compare killed and resumed runs
+	@set -e; for script in env_step kill_resume; do echo "benchmarks/$$script.py"; $(PY) benchmarks/$$script.py; done
 
 # The variable silences the notice that Material for MkDocs ends in May 2027 (its successor reads the same mkdocs.yml).
 docs: $(STAMP) ## build the documentation into site/

@@ -73,7 +73,6 @@ def test_episode_by_hand():
     assert metrics["episode/success"] == 1.0
     assert metrics["episode/return"] == -4.0
     assert metrics["episode/length"] == 5.0
-    assert metrics["low/saturated"] == pytest.approx(4 / 10)
     assert metrics["low/progress"] == segment_metrics(walk(), 2, "relative")["low/progress"]
 
 
@@ -95,6 +94,7 @@ def test_values_against_returns_by_hand():
         CONFIG, low, constant_networks(-4.0, SPACES.action), high, constant_networks(-7.0, SPACES.goal), walk()
     )
     assert metrics["low/value"] == pytest.approx(-4.0)
+    assert metrics["low/saturated"] == 0.0
     # Segments of two steps: the first step's reward, then half the value at the second; of one step: its value.
     first = -np.array([3.0, np.hypot(3, 1)]) + 0.5 * -4.0
     assert metrics["low/value_excess"] == pytest.approx(np.mean([*(-4.0 - first), 0.0]))
@@ -131,3 +131,13 @@ def test_layer_norm_reaches_the_values():
     x = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
     in_numpy = td3.policy_value(low, jax.device_get(networks), x)
     np.testing.assert_allclose(in_numpy, td3.policy_value(low, networks, jax.numpy.asarray(x)), atol=1e-5)
+
+
+def test_saturated_are_the_actors_own_actions():
+    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0), (1.0, 1.0))
+    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0), (1.0, 1.0))
+    networks = constant_networks(-4.0, SPACES.action)
+    actor = (Layer(networks.actor[0].weight, np.array([9.0, 0.0], np.float32)),)
+    episode = replace(walk(), action=np.ones((5, 2), np.float32))  # with exploration
+    told = value_metrics(CONFIG, low, networks._replace(actor=actor), high, constant_networks(-7.0, 2), episode)
+    assert told["low/saturated"] == pytest.approx(1 / 2)

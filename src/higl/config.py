@@ -57,13 +57,13 @@ class LowConfig(LevelConfig):
     buffer_size: int = 1_000_000
     """Transitions that the replay buffer holds."""
     exploration: float = 3.0
-    """Standard deviation of the exploration noise, in the units of the action."""
+    """Standard deviation of the exploration noise, in the unit that `noise_unit` says."""
     target_noise: float = 6.0
-    """Standard deviation of the noise on the target policy's action, in the units of the action."""
+    """Standard deviation of the noise on the target policy's action, in the unit that `noise_unit` says."""
     target_noise_clip: float = 15.0
-    """Largest size of that noise, in the units of the action."""
+    """Largest size of that noise, in the unit that `noise_unit` says."""
     noise_unit: Literal["action", "range"] = "action"
-    """Unit of this level's three sigmas: that of the action (the paper's tables), or half the range of each action."""
+    """Unit of the three settings above: that of the action (the paper's tables), or half the range of each action."""
     exchange: float = 0.5
     """Share of a batch learned from with another subgoal: another transition's, or (absolute) a point it achieved."""
     hidden_entries: tuple[int, ...] = (0, 1)
@@ -101,7 +101,7 @@ class AdjacencyConfig:
     cell: float = 1.0
     """Side of a cell of the goal space."""
     hidden: tuple[int, ...] = (128, 128, 128)
-    """Sizes of the hidden layers (four layers in all)."""
+    """Sizes of the hidden layers (the paper: four layers in all)."""
     embedding: int = 32
     """Dimension of the embedding."""
     learning_rate: float = 2e-4
@@ -139,7 +139,7 @@ class NoveltyConfig:
     discard: Literal["goal", "adjacency"] = "goal"
     """Measure of that distance: in the goal space, or in steps by the adjacency network (the paper's appendix)."""
     refresh: bool = False
-    """Whether stored states are scored anew with every episode; else a score lasts until its state is discarded."""
+    """Score stored states anew with every episode; else a score lasts until its state is discarded."""
     space: Literal["state", "goal"] = "state"
     """What is novel: a state with all that is observed (eq. 4), or its point in the goal space."""
 
@@ -155,7 +155,7 @@ class LandmarksConfig:
     pool: int = 10_000
     """States among which farthest point sampling chooses."""
     central: bool = True
-    """Whether coverage landmarks move to the centre of the states around them: off the walls."""
+    """Move coverage landmarks to the centre of the states around them: off the walls."""
     cutoff: float = 45.0
     """Longest edge of the graph, gamma_dist, in units of the low level's value."""
     goal_within: float = 10.0
@@ -163,7 +163,7 @@ class LandmarksConfig:
     neighbours: int = 4
     """Landmarks to which the edges of each state and each goal are weighed, the most promising ones (0: all)."""
     discount_pose: bool = True
-    """Whether edges that leave a state or landmark whose pose makes all far (stuck, on its back) are shortened."""
+    """Shorten edges that leave a state or landmark whose pose makes everything far (stuck, on its back)."""
     pseudo: Literal["fixed", "capped", "automatic", "raw"] = "fixed"
     """Pseudo-landmark at `shift` (capped: not past the landmark), at the landmarks' average distance, or at its own."""
     shift: float = 1.2

@@ -22,7 +22,7 @@ Cores = Annotated[tuple[int, ...], tyro.conf.arg(metavar="CORE ...", help_behavi
 Device = Annotated[
     Literal["cpu", "gpu"] | None, tyro.conf.arg(metavar="{cpu,gpu}", help_behavior_hint="(default: JAX's choice)")
 ]
-Switch = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]
+Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")]
 Out = Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="FILE")]
 Options = TypeVar("Options")
 Command = Callable[[list[str]], int]
@@ -45,7 +45,7 @@ def asks_for_help(arguments: Sequence[str]) -> bool:
 def show_help(command: str, kind: Any) -> int:
     """Print the help of a command: every option of a dataclass (or function) with its default."""
     with contextlib.suppress(SystemExit):
-        tyro.cli(kind, prog=f"higl {command}", args=["--help"], config=(tyro.conf.FlagCreatePairsOff,))
+        tyro.cli(kind, prog=f"higl {command}", args=["--help"])
     return 0
 
 

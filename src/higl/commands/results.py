@@ -29,7 +29,7 @@ class AddOptions:
     ] = None
     """Name of the variant."""
     partial: Switch = False
-    """Take runs also if they have not finished."""
+    """Also take runs that have not finished."""
 
 
 @dataclass(frozen=True, kw_only=True)

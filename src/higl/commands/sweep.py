@@ -63,13 +63,14 @@ class PlanOptions(ListOptions):
     out: Folder = Path("runs")
     """Folder that holds the run folders. On a cluster: storage that all nodes share."""
     seeds: Annotated[int | None, AsTheSweep] = None
-    """So many seeds of each curve."""
+    """Number of seeds of each curve."""
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="WORD ...", help_behavior_hint="(default: all)")] = ()
     """Only runs whose name has all of these words: `--only ant-maze-u-sparse higl,hrac`; `*` stands for anything."""
     steps: Annotated[int | None, AsTheSweep] = None
     """Environment steps of every run."""
     preset: Annotated[
-        Preset | None, tyro.conf.arg(metavar="{best,paper}", help_behavior_hint="(default: as the sweep says)")
+        Preset | None,
+        tyro.conf.arg(metavar="{best,paper}", help_behavior_hint="(default: as the sweep says, else best)"),
     ] = None
     """Family of presets that the runs start from."""
 
@@ -97,7 +98,8 @@ class RunOptions(PlanOptions):
     cores: Cores = ()
     """Cores to run on, one run on each."""
     ray: Annotated[str | None, tyro.conf.arg(metavar="[ADDRESS]", help_behavior_hint="")] = None
-    """Use Ray: the cluster at HOST:PORT; this machine's, if nothing is given; `local`: one of its own."""
+    """Use Ray: the cluster at HOST:PORT; if nothing is given, that of RAY_ADDRESS or of this machine, else one started
+    here; `local`: always one started here."""
     slurm: Annotated[str | None, tyro.conf.arg(metavar="[OPTIONS]", help_behavior_hint="")] = None
     """Use Slurm, with options of sbatch if any: `partition=cpu,time=12:00:00,mem=4G`."""
     checkpoint_minutes: float = 5.0

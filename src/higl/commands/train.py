@@ -52,7 +52,7 @@ class WorkOptions:
     device: Device = None
     """Where to learn."""
     processes: Switch = False
-    """With `--num-envs`, run each environment in a process of its own."""
+    """Run each environment in a process of its own, if there are several (`num_envs`)."""
     checkpoint_minutes: float = 5.0
     """Minutes between two checkpoints (0: after every episode)."""
 
@@ -88,7 +88,8 @@ def _train_help(
 
     Settings come from the task's preset, then from a file (--config), then from flags.
 
-    The defaults below are the preset's; name a task and an algorithm to see theirs.
+    The defaults below are those of ant-maze-u with HIGL, or of the task, algorithm and preset named before --help:
+    `higl train pusher --algo hrac --help`. For a task without a preset most are derived when it starts.
     """
 
 

@@ -45,7 +45,7 @@ W_SHAPE = (
     "#SSSSSSSS#",
     "##########",
 )
-"""The "∃" of Ant Maze (W-shape): no episode starts in the two cells at the end of the middle corridor, the goal's."""
+"""The "∃" of Ant Maze (W-shape): no episode starts in the two cells at the end of the middle corridor."""
 
 
 class Cell(NamedTuple):

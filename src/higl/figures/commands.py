@@ -80,7 +80,7 @@ class RenderOptions:
     out: Annotated[
         Path | None, tyro.conf.arg(aliases=["-o"], metavar="FILE", help_behavior_hint="(default: RUN/video.mp4)")
     ] = None
-    """File to write: mp4. `higl report` shows one in the run's folder. Of a --pretrained policy it goes here."""
+    """File to write: mp4. `higl report` shows RUN/video.mp4; a --pretrained policy's goes into the present folder."""
     episodes: int = 1
     """Episodes to show."""
     seed: int = 0
