@@ -265,6 +265,15 @@ def test_eval_is_the_same_on_any_number_of_cores(whole):
     assert len(json.loads(first.stdout)["outcomes"]) == 5
 
 
+def test_results_keep_what_eval_says(whole, tmp_path):
+    told = json.loads(higl("eval", whole, "--episodes", 4, "--json").stdout)
+    done = higl("results", "add", whole, "--results", tmp_path, "--test", 4)
+    assert done.returncode == 0, done.stderr
+    kept = json.loads((Path(done.stdout.strip()) / "test.json").read_text())
+    assert kept["episodes"] == 4
+    assert kept == {name: told[name] for name in kept}
+
+
 def test_eval_names_the_reward_of_our_tasks_only():
     summary = summarise([Outcome(False, -100.0, 100, None, 30.0)]) | {"policy": "p", "reward": "sparse", "seed": 0}
     assert "point-maze, sparse reward, test goals, seed 0" in text(summary | {"task": "point-maze"})

@@ -7,7 +7,7 @@ import pytest
 
 from higl.cli import main
 from higl.sweep.page import make_page
-from higl.sweep.results import ResultsError, add_run, read_results
+from higl.sweep.results import ResultsError, add_run, keep_test, read_results
 
 from .helpers import make_run
 
@@ -112,6 +112,16 @@ def test_seeds_that_went_on_have_rows_of_their_own(tmp_path):
     ]
 
 
+def test_what_a_test_came_to_is_kept_and_told(tmp_path):
+    run, results = make_run(tmp_path / "run", [0.5]), tmp_path / "results"
+    tests = {"successes": 45, "episodes": 50, "success_interval": [0.79, 0.957]}
+    keep_test(add_run(run, results), tests)
+    assert [result.test for result in read_results(results)] == [tests]
+    assert "| 45 of 50 (79% to 96%) |" in make_page(results)
+    add_run(run, results)  # perhaps with another policy
+    assert [result.test for result in read_results(results)] == [None]
+
+
 def test_the_page_in_docs_is_what_results_say():
     """If this fails: `higl results table`, and commit docs/results.md."""
     assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == make_page(ROOT / "results")
@@ -128,8 +138,10 @@ def test_commands(tmp_path, capsys):
     assert main(["results", "add", str(tmp_path / "none")]) == 2
     assert main(["results", "add"]) == 2
     assert main(["results", "tabel"]) == 2
+    assert main(["results", "add", str(run), "--test", "-1"]) == 2
     assert capsys.readouterr().err.splitlines() == [
         f"higl results: {tmp_path / 'none'} is not a run folder (it has no run.json)",
         "higl results: which runs? give their folders",
         "higl results: unknown command 'tabel'; did you mean table? (`higl results --help` lists them)",
+        "higl results: --test -1: expected a number 0 or more",
     ]

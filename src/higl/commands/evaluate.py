@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from higl.evaluation import Outcome
 
 
+# Seed of the test episodes, if none is given.
+TEST_SEED = 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class EvalOptions:
     """Measure a trained policy on its task's test goals, without exploration, on all cores."""
@@ -31,7 +35,7 @@ class EvalOptions:
     """Take the trained policy of a task that comes with higl: `higl eval ant-maze-u --pretrained`."""
     episodes: int = 100
     """Number of episodes."""
-    seed: int = 0
+    seed: int = TEST_SEED
     """Seed of the episodes: the same seed gives the same ones, on any number of cores."""
     cores: Cores = ()
     """Cores to run on."""

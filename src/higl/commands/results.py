@@ -30,6 +30,8 @@ class AddOptions:
     """Name of the variant."""
     partial: Switch = False
     """Also take runs that have not finished."""
+    test: int = 0
+    """Measure each policy over so many test episodes, as `higl eval` does, and keep what came out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,11 +70,25 @@ def results(arguments: list[str]) -> int:
 
 def add(options: AddOptions) -> int:
     """Add runs to the results."""
-    from higl.sweep.results import add_run
+    from higl.sweep.results import add_run, keep_test
 
+    if options.test < 0:
+        raise SettingsError(f"--test {options.test}: expected a number 0 or more")
     for run in options.runs:
-        print(add_run(run, options.results, variant=options.variant, partial=options.partial))
+        place = add_run(run, options.results, variant=options.variant, partial=options.partial)
+        if options.test:
+            keep_test(place, _tested(run, options.test))
+        print(place)
     return 0
+
+
+def _tested(run: Path, episodes: int) -> dict[str, Any]:
+    """Return what a run's policy comes to over test episodes."""
+    from higl.commands.evaluate import TEST_SEED, measure, policy_path, summarise
+    from higl.process import prepare_process
+
+    prepare_process(())
+    return {"seed": TEST_SEED} | summarise(measure(policy_path(run), TEST_SEED, episodes))
 
 
 def table(options: TableOptions) -> int:

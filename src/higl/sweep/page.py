@@ -219,7 +219,7 @@ def _with_interval(centre: float, low: float, high: float) -> str:
 
 
 def _runs_section(results: Sequence[Result]) -> str:
-    columns = ["run", "state", "steps", "final success", "last evaluation", "time", "machine", "commit"]
+    columns = ["run", "state", "steps", "final success", "last evaluation", "test (95%)", "time", "machine", "commit"]
     rows = []
     for result in results:
         facts = result.facts
@@ -233,13 +233,25 @@ def _runs_section(results: Sequence[Result]) -> str:
                 steps_text(facts["step"]) + short,
                 f"{100 * final_success(curve):.1f}%",
                 percent(result.success[-1]),
+                _tested(result),
                 duration(seconds) if seconds else "?",
                 f"{facts.get('processor') or '?'}, {counted(facts.get('cores') or '?', 'core')}",
                 ", ".join(_short(commit) for commit in commits),
             ]
         )
-    text = "A `+` behind a commit: files differed from it. Several commits: the run was continued with a later one."
+    text = (
+        "*Test*: the policy at the end of the run, over episodes of its own. "
+        "A `+` behind a commit: files differed from it. Several commits: the run was continued with a later one."
+    )
     return f"## Runs\n\n{table(columns, rows)}\n{text}\n"
+
+
+def _tested(result: Result) -> str:
+    """Return what the policy at the end of a run came to, if that was measured."""
+    if result.test is None:
+        return ""
+    low, high = result.test["success_interval"]
+    return f"{result.test['successes']} of {result.test['episodes']} ({percent(low)} to {percent(high)})"
 
 
 def _short(commit: str | None) -> str:

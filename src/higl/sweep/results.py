@@ -1,6 +1,6 @@
 """`results/`: of each run worth keeping the small text files, without anything about whose machine it ran on.
 
-results/TASK-REWARD/ALGO[-VARIANT]/seed-N/{config.toml,eval.csv,facts.json}
+results/TASK-REWARD/ALGO[-VARIANT]/seed-N/{config.toml,eval.csv,facts.json,test.json}; the last if it was measured.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from higl.settings import SettingsError, to_toml
 from higl.sweep.naming import algorithm_name, different_settings, same_but_steps, task_name
 
 RESULT_FACTS = "facts.json"
+TEST = "test.json"
 _FORMAT = 1
 _SEED = re.compile(r"seed-(\d+)")
 _VARIANT = re.compile(r"[a-z0-9][a-z0-9.+-]*")
@@ -39,6 +40,7 @@ class Result:
     facts: Mapping[str, Any]
     steps: tuple[int, ...]
     success: tuple[float, ...]
+    test: Mapping[str, Any] | None = None
 
     @property
     def group(self) -> str:
@@ -80,7 +82,13 @@ def add_run(run: Path, results: Path, *, variant: str | None = None, partial: bo
     shutil.copyfile(run / EVALUATIONS, place / EVALUATIONS)
     kept = result_facts(facts, config, last_step(run))
     replace_file(place / RESULT_FACTS, (json.dumps(kept, indent=1) + "\n").encode())
+    (place / TEST).unlink(missing_ok=True)  # that of another policy
     return place
+
+
+def keep_test(place: Path, summary: Mapping[str, Any]) -> None:
+    """Keep what a run's policy came to over test episodes, beside its result."""
+    replace_file(place / TEST, (json.dumps(summary, indent=1) + "\n").encode())
 
 
 def _group_name(config: Config, variant: str | None) -> str:
@@ -150,13 +158,14 @@ def read_result(place: Path) -> Result:
         config = read_config(place)
         facts = json.loads((place / RESULT_FACTS).read_bytes())
         rows = _read_evaluations(place / EVALUATIONS)
+        test = json.loads((place / TEST).read_bytes()) if (place / TEST).is_file() else None
     except (OSError, ValueError, RunFolderError, SettingsError) as error:
         raise ResultsError(f"{place}: {' '.join(str(error).split())}") from None
     if place.name != f"seed-{config.seed}" or place.parent.parent.name != task_name(config):
         raise ResultsError(f"{place}: its {CONFIG} is of {task_name(config)}, seed {config.seed}")
     if not place.parent.name.startswith(config.algo):
         raise ResultsError(f"{place}: its {CONFIG} is of {config.algo}")
-    return Result(place, config, facts, tuple(step for step, _ in rows), tuple(success for _, success in rows))
+    return Result(place, config, facts, tuple(step for step, _ in rows), tuple(success for _, success in rows), test)
 
 
 def _read_evaluations(path: Path) -> Sequence[tuple[int, float]]:
