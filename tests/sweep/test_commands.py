@@ -1,8 +1,8 @@
 """The command line of sweeps, on run folders that are there already; and the hours that runs need."""
 
 import json
-from dataclasses import replace
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
