@@ -98,7 +98,7 @@ class RunOptions(PlanOptions):
     cores: Cores = ()
     """Cores to run on, one run on each."""
     ray: Annotated[str | None, tyro.conf.arg(metavar="[ADDRESS]", help_behavior_hint="")] = None
-    """Use Ray: the cluster at HOST:PORT; without it that of RAY_ADDRESS or this machine, else (or `local`) a new one."""
+    """Use Ray: the cluster at HOST:PORT; without, that of RAY_ADDRESS or this machine, else (or `local`) a new one."""
     slurm: Annotated[str | None, tyro.conf.arg(metavar="[OPTIONS]", help_behavior_hint="")] = None
     """Use Slurm, with options of sbatch if any: `partition=cpu,time=12:00:00,mem=4G`."""
     checkpoint_minutes: float = 5.0
