@@ -148,7 +148,7 @@ def test_text_of_the_paper(task):
 
 @every_task
 def test_where_the_paper_is_silent(task):
-    """What was decided: ranges of subgoals, noise of the target policy, decay, the whole graph, no relabelling."""
+    """What was decided: ranges of subgoals, noise of the target policy, decay, the edges weighed, no relabelling."""
     config = paper(task)
     arm = task in ("reacher", "pusher")
     assert config.high.subgoal_range == ({"reacher": 1.0, "pusher": 2.0}.get(task, 10.0),)
@@ -158,7 +158,7 @@ def test_where_the_paper_is_silent(task):
     assert config.low.hidden_entries == (() if arm else (0, 1))
     assert config.landmarks.goal_within == (5.0 if arm else 10.0)
     assert config.landmarks.pool == 1_000
-    assert config.landmarks.neighbours == 0
+    assert config.landmarks.neighbours == 4
     assert config.high.random_steps == 0
     assert config.low.exchange == 0
     assert config.greedy == 0
