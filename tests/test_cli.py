@@ -21,10 +21,12 @@ from tiny import higl, start
 from higl.checkpoint import Checkpoints, differing
 from higl.cli import COMMANDS, main
 from higl.commands.evaluate import summarise, text
-from higl.commands.train import _agrees, default_folder
+from higl.commands.train import _agrees, _open_folder, default_folder
 from higl.evaluation import Outcome
 from higl.presets import preset
-from higl.runlog import read_facts
+from higl.progress import Silent
+from higl.runlog import RunFolder, read_config, read_facts
+from higl.settings import apply, to_toml
 
 
 def tell(capsys, *words: object) -> tuple[int, str, str]:
@@ -211,6 +213,38 @@ def test_a_terminal_is_asked(monkeypatch, answer, code):
         monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("builtins.input", lambda question: answer)
     assert _agrees("Continue it?") is code
+
+
+def finished_run(path: Path) -> Path:
+    folder = RunFolder.create(path, apply(preset("point-maze"), {"steps": 500}), pytest.fail)
+    folder.update(status="finished", saved_step=500)
+    folder.close()
+    return path
+
+
+def test_a_run_that_was_asked_for_more_is_continued(monkeypatch, tmp_path, capsys):
+    """Killed after its settings said so and before it went on, it is not finished at 500 of 1,000 steps for good."""
+    begun = []
+    monkeypatch.setattr("higl.commands.train._work", lambda out, *_, new: begun.append((out, new)) or 0)
+    run, words = finished_run(tmp_path / "run"), ["train", "point-maze", "--resume", "--out", tmp_path / "run"]
+    assert "is finished" in tell(capsys, "resume", run)[1]
+    assert "is finished" in tell(capsys, *words, "--steps", 500)[1]
+    longer = apply(read_config(run), {"steps": 1000})
+    (run / "config.toml").write_text(to_toml(longer))
+    assert tell(capsys, "resume", run) == (0, "", "")
+    assert tell(capsys, *words, "--steps", 1000) == (0, "", "")
+    assert begun == [(run, False)] * 2
+
+
+def test_a_kill_before_a_longer_run_goes_on(monkeypatch, tmp_path):
+    def killed(*_) -> None:
+        raise KeyboardInterrupt
+
+    run = finished_run(tmp_path / "run")
+    monkeypatch.setattr("higl.commands.train.replace_file", killed)
+    with pytest.raises(KeyboardInterrupt):
+        _open_folder(run, apply(read_config(run), {"steps": 1000}), Silent(), new=False)
+    assert read_facts(run)["status"] != "finished"
 
 
 # --- A run from its start to its measurement ------------------------------------------------------------------------

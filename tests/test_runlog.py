@@ -24,6 +24,7 @@ from higl.runlog import (
     read_config,
     read_facts,
 )
+from higl.settings import to_toml
 
 CONFIG = replace(Config(), task="point-maze", steps=1000, seed=3)
 ROW = {
@@ -231,3 +232,9 @@ def test_states_of_runs(tmp_path):
     folder.close()
     state = run_state(path, tmp_path)
     assert (state.state, state.message) == ("failed", "the motor came off")
+    folder = RunFolder.open(path, pytest.fail)
+    folder.update(status="finished", saved_step=1000)
+    folder.close()
+    assert run_state(path, tmp_path).state == "finished"
+    (path / "config.toml").write_text(to_toml(replace(CONFIG, steps=2000)))
+    assert run_state(path, tmp_path).state == "stopped"  # asked for more, and killed before it went on

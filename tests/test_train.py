@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -130,6 +132,16 @@ def test_the_finished_run(whole):
     snapshot = load_snapshot(whole / "snapshots" / "000000000200.npz")
     assert snapshot["eval_paths"].shape == (2, tiny.LENGTH + 1, 2)
     assert snapshot["eval_success"].shape == (2,)
+
+
+def test_killed_between_the_last_checkpoint_and_telling_of_it(tmp_path, whole):
+    """What its facts say is behind: continued, it has nothing to do, and says how far it is."""
+    shutil.copytree(whole, tmp_path / "run")
+    facts = read_facts(whole) | {"status": "running", "saved_step": 180}
+    (tmp_path / "run" / "run.json").write_text(json.dumps(facts))
+    assert train(tmp_path / "run") == 0
+    facts = read_facts(tmp_path / "run")
+    assert (facts["status"], facts["saved_step"]) == ("finished", 200)
 
 
 def test_killed_before_the_first_checkpoint(tmp_path, whole):

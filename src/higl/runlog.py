@@ -311,8 +311,19 @@ def read_facts(path: Path) -> dict[str, Any]:
     return facts
 
 
+def run_status(path: Path, facts: Mapping[str, Any], steps: int) -> str:
+    """Return where a run of so many steps stands: what its facts say, unless they were overtaken."""
+    said = str(facts.get("status", "unknown"))
+    if said == "running" and not is_locked(path):
+        return "stopped"  # killed: nobody was left to write it down
+    saved = facts.get("saved_step")
+    if said == "finished" and isinstance(saved, int) and saved < steps:
+        return "stopped"  # asked for more steps, and killed before it went on
+    return said
+
+
 # What runs did before there was a setting for it: those of earlier versions lack these.
-_BEFORE_THE_SETTING = {
+BEFORE_THE_SETTING = {
     "evaluation.average": 0,
     "greedy": 0.0,
     "landmarks.central": False,
@@ -334,7 +345,7 @@ def read_config(path: Path) -> Config:
     except SettingsError as error:  # names the file
         raise RunFolderError(str(error)) from None
     try:
-        return apply(Config(), _BEFORE_THE_SETTING | layer)
+        return apply(Config(), BEFORE_THE_SETTING | layer)
     except SettingsError as error:
         raise RunFolderError(f"{path / CONFIG}: {error}") from None
 

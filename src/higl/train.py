@@ -187,7 +187,9 @@ class Training(Loop):
         self.progress.end()  # so that what follows is the last that is seen
         done = self.learner.steps >= self.config.steps
         overhead = {"checkpoints": self.seconds_saving, "logs": self.folder.seconds_logging}
-        self.folder.update(status="finished" if done and saved else "stopped", seconds=self.seconds, overhead=overhead)
+        # Where it was saved, too: killed between its last checkpoint and telling of it, a run comes here at once.
+        status = "finished" if done and saved else "stopped"
+        self.folder.update(status=status, saved_step=self.saved_step, seconds=self.seconds, overhead=overhead)
         if not saved:
             self._warn(f"the run could not be saved at its end; free some space, then: {self.how_to_continue}")
             return EXIT_FAILED

@@ -31,9 +31,11 @@ def synthetic_run(folder: Path, task: str = "point-maze", algo: str = "higl", se
     steps = options.get("steps", STEPS)
     rng = np.random.default_rng([seed, len(task), len(algo)])
     folder.mkdir(parents=True)
-    config = replace(Config(task=task, algo=algo, seed=seed, steps=STEPS), **options.get("settings", {}))
+    status = options.get("status", "finished")
+    asked = steps if status == "finished" else STEPS
+    config = replace(Config(task=task, algo=algo, seed=seed, steps=asked), **options.get("settings", {}))
     (folder / "config.toml").write_text(to_toml(config))
-    (folder / "run.json").write_text(json.dumps(_facts(options.get("status", "finished"), steps), indent=1))
+    (folder / "run.json").write_text(json.dumps(_facts(status, steps), indent=1))
     _write_metrics(folder / "metrics.jsonl", algo, steps, rng)
     _write_evaluations(folder / "eval.csv", algo, steps, rng)
     _write_snapshots(folder / "snapshots", task, algo, steps, options.get("snapshots", 8), rng)

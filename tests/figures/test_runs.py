@@ -8,6 +8,7 @@ from synthetic import synthetic_run
 
 from higl.config import LandmarksConfig
 from higl.figures.runs import NoRunsError, find_runs, group_runs, notices_of, read_run, task_title
+from higl.runlog import read_config
 
 
 def test_a_whole_run(runs_folder):
@@ -83,6 +84,14 @@ def test_a_run_that_was_killed_has_stopped(tmp_path):
     assert any("has stopped" in notice for notice in run.notices)
 
 
+def test_a_run_that_was_asked_for_more_steps_has_not_finished(tmp_path):
+    folder = synthetic_run(tmp_path / "run")
+    facts = json.loads((folder / "run.json").read_text())
+    for saved, status in ((read_config(folder).steps, "finished"), (read_config(folder).steps - 1, "stopped")):
+        (folder / "run.json").write_text(json.dumps(facts | {"status": "finished", "saved_step": saved}))
+        assert read_run(folder).status == status
+
+
 def test_what_the_run_says_of_its_end_is_told(tmp_path):
     folder = synthetic_run(tmp_path / "run", status="failed")
     facts = json.loads((folder / "run.json").read_text()) | {"message": "NaN in the stage 'low'"}
@@ -126,6 +135,16 @@ def test_a_setting_that_an_older_run_does_not_have_has_its_default(runs_folder, 
     assert len(kept) < len(text.splitlines())
     (old / "config.toml").write_text("\n".join(kept))
     assert len(group_runs([read_run(old), read_run(runs_folder / "higl-0")])) == 1
+
+
+def test_a_run_of_before_a_setting_is_no_seed_of_those_with_it(runs_folder, tmp_path):
+    """What runs did before there was the setting is not its default today: `read_config` says the same."""
+    old = synthetic_run(tmp_path / "old", seed=7, snapshots=1)
+    kept = [line for line in (old / "config.toml").read_text().splitlines() if not line.startswith("central")]
+    (old / "config.toml").write_text("\n".join(kept))
+    assert read_run(old).settings["landmarks.central"] is read_config(old).landmarks.central is False
+    groups = group_runs([read_run(old), read_run(runs_folder / "higl-0")])
+    assert [group.label for group in groups] == ["HIGL, landmarks.central False", "HIGL, landmarks.central True"]
 
 
 def test_notices_name_their_runs(runs_folder, run_folder):

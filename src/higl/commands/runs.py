@@ -16,12 +16,12 @@ from higl.commands.arguments import Switch, asks_for_help, one_line_errors, read
 from higl.runlog import (
     RunFolderError,
     WrongFolderError,
-    is_locked,
     is_run,
     last_evaluation,
     last_step,
     read_config,
     read_facts,
+    run_status,
 )
 
 # How deep below the folder asked for a run may lie: DIR/GROUP/RUN.
@@ -97,9 +97,7 @@ def run_state(path: Path, folder: Path) -> RunState:
         facts, config = read_facts(path), read_config(path)
     except RunFolderError as error:
         return RunState(name, "damaged", message=str(error))
-    state = facts["status"]
-    if state == "running" and not is_locked(path):
-        state = "stopped"  # killed: nobody was left to write it down
+    state = run_status(path, facts, config.steps)
     last = last_evaluation(path)
     return RunState(
         run=name,

@@ -28,7 +28,7 @@ from higl.files import replace_file
 from higl.presets import has_preset
 from higl.process import prepare_process
 from higl.progress import Progress, make_progress
-from higl.runlog import CONFIG, RunFolder, is_run, read_config, read_facts
+from higl.runlog import CONFIG, RunFolder, is_run, read_config, read_facts, run_status
 from higl.settings import (
     SettingsError,
     apply,
@@ -160,8 +160,7 @@ def _train_again(out: Path, config: Config, options: TrainOptions) -> int:
     if different:
         some = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
         raise SettingsError(f"{out} holds a run with other settings ({some}): choose another --out")
-    state = read_facts(out)["status"]
-    if state == "finished":
+    if run_status(out, read_facts(out), config.steps) == "finished":
         print(f"{out} holds this run, and it is finished. `higl eval {out}` measures it.")
         return 0
     if not options.resume and not _agrees(f"{out} holds this run already. Continue it?"):
@@ -189,7 +188,8 @@ def resume(arguments: list[str]) -> int:
         if options.steps < reached:
             raise SettingsError(f"--steps {options.steps}: {options.run} has reached {reached} steps already")
         config = apply(config, {"steps": options.steps})
-    if facts["status"] == "finished" and config == read_config(options.run):
+    finished = run_status(options.run, facts, config.steps) == "finished"
+    if finished and config == read_config(options.run):
         print(f"{options.run} is finished. `higl resume {options.run} --steps N` trains it on to N steps.")
         return 0
     return _work(options.run, config, options, new=False)
@@ -222,6 +222,7 @@ def _open_folder(out: Path, config: Config, progress: Progress, *, new: bool) ->
         return RunFolder.create(out, config, progress.warn)
     folder = RunFolder.open(out, progress.warn)
     if config != folder.config:  # more steps
+        folder.update(status="running")  # first: a kill between the two must not leave a longer run as finished
         replace_file(out / CONFIG, to_toml(config).encode())
         folder.config = config
     return folder

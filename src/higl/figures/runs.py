@@ -21,7 +21,7 @@ import numpy as np
 
 from higl.config import Config
 from higl.presets import has_rewards
-from higl.runlog import CONFIG, EVALUATIONS, FACTS, METRICS, POLICY, SNAPSHOTS, is_locked
+from higl.runlog import BEFORE_THE_SETTING, CONFIG, EVALUATIONS, FACTS, METRICS, POLICY, SNAPSHOTS, run_status
 from higl.settings import flat
 
 VIDEO = "video.mp4"
@@ -112,10 +112,8 @@ class Run:
     @property
     def status(self) -> str:
         """One word for where the run stands."""
-        said = str(self.facts.get("status", "unknown"))
-        if said == "running" and not is_locked(self.path):
-            return "stopped"  # killed: nobody was left to write it down
-        return said
+        steps = self.settings.get("steps")
+        return run_status(self.path, self.facts, steps if isinstance(steps, int) else 0)
 
     @property
     def video(self) -> Path | None:
@@ -224,8 +222,8 @@ def _read_settings(run: Run) -> Settings:
     if "task" not in found:
         run.notices.append(f"{CONFIG} is damaged: the settings are not known.")
         return {}
-    # A setting that the run's version did not know yet has its default.
-    return flat(asdict(Config())) | found
+    # A setting that the run's version did not know yet is what it did without, as `read_config` has it.
+    return flat(asdict(Config())) | BEFORE_THE_SETTING | found
 
 
 def _read_facts(run: Run) -> dict[str, Any]:

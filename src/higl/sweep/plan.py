@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from higl.config import Config
 from higl.files import replace_file
 from higl.presets import has_preset
-from higl.runlog import RunFolderError, is_locked, is_run, last_evaluation, last_step, read_config, read_facts
+from higl.runlog import RunFolderError, is_run, last_evaluation, last_step, read_config, read_facts, run_status
 from higl.settings import Layer, SettingsError, build_config, layer_to_toml, to_toml
 from higl.sweep.catalogue import Entry
 from higl.sweep.naming import different_settings, run_name
@@ -152,9 +152,7 @@ def standing(run: PlannedRun) -> Standing:
     if names:
         reason = f"{run.folder} holds a run with other settings ({', '.join(names[:3])}): choose another --out"
         return Standing("other settings", step, success, reason)
-    state: State = facts["status"]
-    if state == "running" and not is_locked(run.folder):
-        state = "stopped"  # killed: nobody was left to write it down
+    state = cast(State, run_status(run.folder, facts, config.steps))
     if state == "stopped" and (facts["saved_step"] or 0) >= run.config.steps:
         state = "finished"  # on its way to more than is asked
     if state == "finished" and config.steps < run.config.steps:
