@@ -185,6 +185,8 @@ def test_a_module_in_the_working_folder_is_found(tmp_path):
 def test_default_folder():
     assert default_folder(preset("ant-maze-u", "hrac")) == Path("runs/ant-maze-u-sparse-hrac-0")
     assert default_folder(preset("some/Id-v0")) == Path("runs/some-Id-v0-sparse-higl-0")
+    changed = apply(preset("ant-maze-u"), {"landmarks.coverage": 10, "steps": 500})
+    assert default_folder(changed) == Path("runs/ant-maze-u-sparse-higl-coverage10-0")  # else it would take fig3's
     assert default_folder(preset("module:some/Id-v0")) == Path("runs/module-some-Id-v0-sparse-higl-0")
 
 

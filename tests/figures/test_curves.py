@@ -164,5 +164,5 @@ def test_long_labels_go_below_the_title_and_no_further(tmp_path):
 
 def test_words_and_colours():
     assert [steps_text(number) for number in (0, 950, 60_000, 1_250_000)] == ["0", "950", "60k", "1.25M"]
-    assert [seconds_text(number) for number in (42, 200, 7500)] == ["42 s", "3 min", "2 h 05 min"]
+    assert [seconds_text(number) for number in (42, 200, 7500)] == ["42s", "3m 20s", "2h 05m"]
     assert len({variant_colour("higl", variant) for variant in range(4)}) == 4

@@ -80,6 +80,27 @@ def test_names_tell_what_differs_from_the_preset():
     assert variant_name(apply(base, {"low.exploration": 4.5})) == "low-exploration4.5"
 
 
+def test_names_tell_all_digits_of_a_number():
+    base = preset("ant-maze-u")
+    shifts = (1.0, 1.0000001, 2.5, 1e-05, 12345678.0, 1234567.0)
+    names = [variant_name(apply(base, {"landmarks.shift": shift})) for shift in shifts]
+    assert names == ["shift1", "shift1.0000001", "shift2.5", "shift1e-05", "shift12345678.0", "shift1234567.0"]
+
+
+@pytest.mark.parametrize(("change", "differ"), [("steps = 9000", "steps"), ("steps = 5000", None)])
+def test_two_runs_of_one_name_are_refused(tmp_path, change, differ):
+    """Their lengths are no part of the names: one of them would be left out without a word."""
+    text = OWN.replace("plain = {}", f"longer = {{ {change}, seeds = [3], high.relabel = true }}")
+    (tmp_path / "own.toml").write_text(text)
+    if differ is None:  # the same run, told when the catalogue is read
+        with pytest.raises(CatalogueError, match="are the same on reacher"):
+            read_catalogue(tmp_path / "own.toml")
+        return
+    message = "mine: 'longer' and 'long' have runs of the same name reacher-sparse-.*, and differ in steps: leave one"
+    with pytest.raises(CatalogueError, match=message):
+        make_plan(read_catalogue(tmp_path / "own.toml")["mine"], Path("runs"))
+
+
 def test_long_names_are_cut_and_do_not_depend_on_seed_or_steps():
     many = {"low.hidden": (8, 8), "high.hidden": (8, 8), "low.buffer_size": 1000, "high.buffer_size": 1000, "cell": 1}
     many = {name: value for name, value in many.items() if name != "cell"}

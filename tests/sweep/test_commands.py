@@ -64,6 +64,25 @@ def test_figure(out, tmp_path, capsys, suffix):
     assert main([*words, "--iqm"]) == 0
 
 
+def test_a_folder_with_another_run_is_no_part_of_the_figure(out, tmp_path, capsys):
+    """Its curve would go by the name of settings that it does not have."""
+    other, damaged = (out / f"ant-maze-u-dense-higl-coverage{coverage}-0" for coverage in (0, 10))
+    text = (other / "config.toml").read_text()
+    (other / "config.toml").write_text(text.replace("coverage = 0", "coverage = 30"))
+    (damaged / "config.toml").write_text("[broken")
+    file = tmp_path / "figure.svg"
+    words = ["sweep", "figure", "fig4a", "--out", str(out), "-o", str(file)]
+    assert main(words) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == f"{file}: 1 of 12 runs"
+    assert said[1].startswith(f"left out: {other.name}: {other} holds a run with other settings (landmarks.coverage)")
+    assert said[2].startswith(f"left out: {damaged.name}: {damaged / 'config.toml'}")
+    assert "M_cov 20 (1 seed)" in file.read_text()
+    assert "M_cov 0" not in file.read_text()
+    assert main([*words, "--only", "coverage0"]) == 2
+    assert "holds a run with other settings" in capsys.readouterr().err
+
+
 def test_figure_of_landmarks(tmp_path, capsys):
     """Figure 6 is made of landmark maps, of the first run that has any."""
     config = make_plan(read_catalogue()["fig6"], tmp_path)[0].config
@@ -71,6 +90,8 @@ def test_figure_of_landmarks(tmp_path, capsys):
         folder = tmp_path / f"ant-maze-u-dense-higl-{seed}"
         synthetic_run(folder, "ant-maze-u", snapshots=3 * seed)
         (folder / "config.toml").write_text(to_toml(replace(config, seed=seed)))
+        facts = json.loads((folder / "run.json").read_text()) | {"saved_step": config.steps}
+        (folder / "run.json").write_text(json.dumps(facts))
     file = tmp_path / "figure.svg"
     words = ["sweep", "figure", "fig6", "--out", str(tmp_path), "-o", str(file)]
     assert main(words) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -39,6 +38,7 @@ from higl.settings import (
     setting_types,
     to_toml,
 )
+from higl.sweep.naming import run_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class TrainOptions(WorkOptions):
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
     """TOML file with settings; flags come after it."""
     out: Annotated[
-        Path | None, tyro.conf.arg(metavar="RUN", help_behavior_hint="(default: runs/TASK-REWARD-ALGO-SEED)")
+        Path | None, tyro.conf.arg(metavar="RUN", help_behavior_hint="(default: runs/TASK-REWARD-ALGO[-CHANGES]-SEED)")
     ] = None
     """Folder of the run."""
     resume: Switch = False
@@ -108,9 +108,9 @@ def train(arguments: list[str]) -> int:
     if wants_help:
         return _show_train_help(flags, options)
     config = build_config(flags, options.config)
+    out = options.out or default_folder(config)  # before settings are derived: what is given tells runs apart
     if not has_preset(config.task):
         config = _derived(config, given_settings(flags, options.config), options)
-    out = options.out or default_folder(config)
     if is_run(out):
         return _train_again(out, config, options)
     return _work(out, config, options, new=True)
@@ -148,9 +148,8 @@ def _train_help_with(config: Config, options: TrainOptions) -> object:
 
 
 def default_folder(config: Config) -> Path:
-    """Return where a run goes if nothing is said."""
-    task = re.sub(r"[/:]", "-", config.task)  # a colon is a host to scp and rsync
-    return Path("runs") / f"{task}-{config.reward}-{config.algo}-{config.seed}"
+    """Return where a run goes if nothing is said: where a sweep looks for it."""
+    return Path("runs") / run_name(config)
 
 
 def _train_again(out: Path, config: Config, options: TrainOptions) -> int:

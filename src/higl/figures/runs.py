@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from higl.config import Config
+from higl.figures.style import number_text
 from higl.presets import has_rewards
 from higl.runlog import BEFORE_THE_SETTING, CONFIG, EVALUATIONS, FACTS, METRICS, POLICY, SNAPSHOTS, run_status
 from higl.settings import flat
@@ -390,4 +391,4 @@ def differing(runs: Sequence[Run]) -> list[str]:
 def _shown(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "(" + " ".join(map(_shown, value)) + ")"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return number_text(value) if isinstance(value, float) else str(value)

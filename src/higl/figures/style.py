@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import colorsys
 
+from higl.progress import duration
+
 ALGORITHM_COLOURS = {"higl": "#0072B2", "hrac": "#D55E00", "hiro": "#009E73"}
 OTHER_COLOUR = "#7A5195"
 DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
@@ -59,9 +61,10 @@ def steps_text(steps: float) -> str:
     return f"{steps:.0f}"
 
 
-def seconds_text(seconds: float) -> str:
-    """Return a duration for people: 42 s, 3 min, 2 h 05 min."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+def number_text(number: float) -> str:
+    """Return a number as short as it can be told from any other: 4, 0.02, 1e-05, 0.1234567."""
+    short = f"{number:g}"
+    return short if isinstance(number, float) and float(short) == number else repr(number)
+
+
+seconds_text = duration

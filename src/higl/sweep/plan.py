@@ -14,10 +14,13 @@ from higl.files import replace_file
 from higl.presets import has_preset
 from higl.runlog import RunFolderError, is_run, last_evaluation, last_step, read_config, read_facts, run_status
 from higl.settings import Layer, SettingsError, build_config, layer_to_toml, to_toml
-from higl.sweep.catalogue import Entry
+from higl.sweep.catalogue import CatalogueError, Entry
 from higl.sweep.naming import different_settings, run_name
 
 State = Literal["waiting", "running", "finished", "stopped", "failed", "damaged", "other settings"]
+
+UNUSABLE: tuple[State, ...] = ("damaged", "other settings")
+"""States in which a folder holds nothing of the planned run that could be shown or continued."""
 
 # Beside the run folders: each run's settings and what its process says. Hidden, so nobody takes it for a run.
 NOTES = ".sweep"
@@ -78,6 +81,7 @@ def make_plan(
         more: settings that come after the entry's.
 
     Raises:
+        CatalogueError: two different runs have the same name; steps are no part of it.
         SettingsError: a setting of `more` is wrong, or nothing is left.
     """
     places = [(task, variant) for task in entry.tasks for variant in entry.variants]
@@ -91,7 +95,13 @@ def make_plan(
         given = entry.given(task, variant, seed, more or {})
         config = build_config(given)
         name = run_name(config)
-        plan.setdefault(name, PlannedRun(config, variant.name, out / name, given))
+        same = plan.setdefault(name, PlannedRun(config, variant.name, out / name, given))
+        differ = different_settings(same.config, config)
+        if differ:
+            raise CatalogueError(
+                f"{entry.name}: {same.variant!r} and {variant.name!r} have runs of the same name {name}, and differ in "
+                f"{', '.join(differ[:3])}: leave one out, or put it into another sweep with another --out"
+            )
     kept = [run for run in plan.values() if matches(run.name, only)]
     if not kept:
         raise SettingsError(

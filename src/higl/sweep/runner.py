@@ -18,7 +18,7 @@ from typing import Protocol
 from rich.console import Console
 
 from higl.sweep.board import Board
-from higl.sweep.plan import PlannedRun, Standing, reason_of_failure, standing, write_settings
+from higl.sweep.plan import UNUSABLE, PlannedRun, Standing, reason_of_failure, standing, write_settings
 
 _LOOK_EVERY = 0.5
 EXIT_FAILED, EXIT_STOPPED = 1, 128
@@ -132,7 +132,7 @@ def _sort_out(plan: Sequence[PlannedRun]) -> tuple[Summary, deque[PlannedRun]]:
         now = standing(run)
         if now.done:
             summary.before.append(run)
-        elif now.state in ("other settings", "damaged"):
+        elif now.state in UNUSABLE:
             summary.failed.append((run, now.reason or now.state))
         else:
             write_settings(run)
