@@ -431,7 +431,17 @@ def ablated(name: str) -> tuple[Learner, list[Metrics]]:
 def test_a_setting_runs(name):
     _, metrics = ablated(name)
     assert metrics[-1]["high/landmarks"] > 0
-    assert "adjacency/loss" in metrics[0]
+    assert ("adjacency/loss" in metrics[0]) == (name != "loss in the goal space")
+
+
+def test_the_network_is_trained_where_it_is_read():
+    in_goal_space = changed(CONFIG, landmarks={"measure": "goal"})
+    assert CONFIG.reads_adjacency_network
+    assert not in_goal_space.reads_adjacency_network
+    assert changed(in_goal_space, novelty={"discard": "adjacency"}).reads_adjacency_network
+    assert changed(in_goal_space, algo="hrac").reads_adjacency_network
+    assert changed(in_goal_space, landmarks={"coverage": 0, "novelty": 0, "measure": "goal"}).reads_adjacency_network
+    assert not changed(CONFIG, algo="hiro").reads_adjacency_network
 
 
 def test_without_coverage_no_coverage_landmark_is_selected():

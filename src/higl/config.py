@@ -117,7 +117,7 @@ class AdjacencyConfig:
     delta: float = 0.2
     """Margin between the embeddings of adjacent and other cells."""
     margin: float = 1.1
-    """Distance of embeddings around the current state that the loss leaves free without planning (HRAC: always)."""
+    """Distance around the current state that the loss leaves free without planning (HRAC: always), as it measures."""
     all_pairs_up_to: int = 1_000
     """Number of cells up to which a training sees all pairs; beyond, all adjacent pairs and a sample of the others."""
 
@@ -175,7 +175,7 @@ class LandmarksConfig:
     measure: Literal["adjacency", "goal"] = "adjacency"
     """Measure of the landmark loss: between the adjacency network's embeddings, or in the goal space, in cells."""
     margin: float = 0.0
-    """Distance from the pseudo-landmark that the landmark loss leaves free (the paper: epsilon_k)."""
+    """Distance from the pseudo-landmark that the landmark loss leaves free, as it measures (the paper: epsilon_k)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,5 +228,12 @@ class Config:
 
     @property
     def uses_adjacency(self) -> bool:
-        """Whether the high level's subgoals are held near by the adjacency network (HIGL and HRAC)."""
+        """Whether a loss holds the high level's subgoals near: near the landmarks (HIGL), or the state (HRAC)."""
         return self.algo != "hiro"
+
+    @property
+    def reads_adjacency_network(self) -> bool:
+        """Whether anything measures with the adjacency network; where all is measured in the goal space, none is."""
+        by_landmarks = self.landmarks.measure == "adjacency"
+        by_novelty = self.landmarks.novelty > 0 and self.novelty.discard == "adjacency"
+        return self.uses_adjacency and (not self.uses_landmarks or by_landmarks or by_novelty)

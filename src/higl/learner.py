@@ -377,7 +377,7 @@ class Learner:
         if self.config.uses_landmarks and self.config.landmarks.novelty:
             metrics |= self.train_novelty(novelty_key, segments)
         every = self.config.adjacency.every
-        if self.config.uses_adjacency and before // every < self.steps // every:
+        if self.config.reads_adjacency_network and before // every < self.steps // every:
             metrics |= self.train_adjacency()
         self.average(len(episode))
         return metrics | {f"seconds/{stage}": taken for stage, taken in self.seconds.items()}

@@ -299,9 +299,9 @@ def _best_arm(task: str) -> Config:
             # Most of the paper's box of +-2 is out of reach, and a low level asked for points there learns nothing.
             subgoal_range=PUSHER_BOX if task == "pusher" else best.high.subgoal_range,
         ),
-        # Without a trained network nothing holds the subgoals, and within 10,000 steps their tanh was saturated (4.9
-        # before it), where the landmark loss has no gradient. So it is trained early, and each time a little; all pairs
-        # of 1,000 cells took more than two minutes a training.
+        # HRAC's, or of whoever measures with the network. Without a trained one nothing holds the subgoals, and within
+        # 10,000 steps their tanh was saturated (4.9 before it), where the adjacency loss has no gradient. So it is
+        # trained early, and each time a little; all pairs of 1,000 cells took more than two minutes a training.
         adjacency=replace(best.adjacency, every=2_000, epochs=5, all_pairs_up_to=300),
         # An arm hardly comes twice within a similarity of 0.02 of a point, so a score would last for ever: the queue
         # kept the first episode's states. And most of a state is joints and their speeds, where any swing is novel.
