@@ -167,6 +167,16 @@ def test_a_damaged_newer_one_does_not_push_out_the_intact_ones(store):
     assert load(store)[0] == 10
 
 
+def test_a_damaged_one_that_the_run_has_passed_does_not_push_out_the_intact_ones(store):
+    newest = save(store, 10, 20, 30)[-1]
+    truncate(newest)
+    assert load(store)[0] == 20
+    save(store, 25, 35)
+    assert sorted(int(place.name) for place in store.folder.iterdir()) == [25, 35]
+    truncate(store.folder / "000000000035")
+    assert load(store)[0] == 25
+
+
 def test_full_disk_leaves_the_older_ones(store, monkeypatch):
     save(store, 10, 20)
 

@@ -57,6 +57,7 @@ class Checkpoints:
 
     def __init__(self, folder: Path):
         self.folder = folder
+        self._damaged: set[str] = set()
 
     def save(self, arrays: Arrays, counters: Counters) -> Path:
         """Write a checkpoint, then remove the older ones, so that `KEPT` are left with it.
@@ -77,9 +78,13 @@ class Checkpoints:
             shutil.rmtree(beside, ignore_errors=True)
             raise
         flush_folder(self.folder)
-        # A later one is damaged, or it would have been continued from: it does not count.
-        until_now = [place for place in self._finished() if place.name <= final.name]
-        for old in until_now[:-KEPT]:
+        self._damaged.discard(final.name)
+        # A later one is damaged, or it would have been continued from. Damaged ones do not count, and go once there are
+        # enough others.
+        finished = self._finished()
+        damaged = [place for place in finished if place.name in self._damaged or place.name > final.name]
+        intact = [place for place in finished if place not in damaged]
+        for old in intact[:-KEPT] + (damaged if len(intact) >= KEPT else []):
             self._remove(old)
         return final
 
@@ -97,6 +102,7 @@ class Checkpoints:
                 return _read(place)
             except CheckpointError as problem:
                 problems.append(str(problem))
+                self._damaged.add(place.name)
                 warn(f"{problem}; trying the one before")
         if problems:
             raise CheckpointError("no usable checkpoint: " + "; ".join(problems))
