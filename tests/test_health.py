@@ -103,6 +103,15 @@ def test_values_against_returns_by_hand():
     assert metrics["high/return"] == pytest.approx(0.1 * (-2 - 0.5 - 0.25))
 
 
+def test_where_a_time_limit_is_no_end_the_return_goes_on_with_the_value():
+    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0), (1.0, 1.0))
+    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0), (1.0, 1.0))
+    networks = constant_networks(-4.0, SPACES.action), constant_networks(-7.0, SPACES.goal)
+    config = replace(CONFIG, time_limit="bootstrap")
+    metrics = value_metrics(config, low, networks[0], high, networks[1], walk())
+    assert metrics["high/return"] == pytest.approx(0.1 * (-2 - 0.5 - 0.25) - 7.0 / 8)
+
+
 def test_adjacency_told_rightly_by_hand():
     """Embedding = the point itself: cells one apart are told adjacent, all others not."""
     identity = (Layer(np.eye(2, dtype=np.float32), np.zeros(2, np.float32)),)

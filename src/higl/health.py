@@ -60,7 +60,8 @@ def value_metrics(
 
     `low/value` is V at the start of each segment, `low/value_excess` how much it is above the segment's discounted
     intrinsic rewards plus the discounted V at its last step. `high/value` is V at the episode's start; `high/return`
-    what it should be: the discounted, scaled rewards of the segments.
+    what it should be: the discounted, scaled rewards of the segments, plus the discounted V of the last state where
+    that is no end.
     """
     rows = low_rows(config, episode)
     visible = visible_entries(config.low, episode.observation.shape[1])
@@ -76,13 +77,15 @@ def value_metrics(
     rewards[lasts] = values[lasts] * powers[lasts]
     segments = high_rows(config, episode)
     discounts = config.high.discount ** np.arange(len(segments.reward))
-    start_value = policy_value(high, high_networks, high_input(episode.observation[:1], episode.desired[:1]))
+    ends = high_input(episode.observation[[0, -1]], episode.desired[[0, -1]])
+    start_value, last_value = policy_value(high, high_networks, ends)
+    after = (1.0 - segments.end[-1]) * config.high.discount ** len(segments.reward) * last_value
     return {
         "low/saturated": float((np.abs(actions) > _SATURATED).mean()),
         "low/value": float(values[starts].mean()),
         "low/value_excess": float((values[starts] - np.add.reduceat(rewards, starts)).mean()),
-        "high/value": float(start_value[0]),
-        "high/return": float((config.high.reward_scale * segments.reward * discounts).sum()),
+        "high/value": float(start_value),
+        "high/return": float((config.high.reward_scale * segments.reward * discounts).sum() + after),
     }
 
 
