@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import higl
 from higl.agent import Agent, State
 from higl.cli import main
 from higl.envs.check import TaskError
+from higl.loop import EpisodeError
 from higl.policy_file import PolicyFileError
 from higl.rollout import collect_episode
 from higl.runlog import WrongFolderError
@@ -90,6 +92,35 @@ def test_a_task_of_ours_has_its_preset():
     assert (learned.config.task, learned.config.algo, learned.config.reward) == ("point-maze", "hrac", "dense")
     assert learned.derived == []
     assert learned.config.seed == 3
+
+
+class Flip(gymnasium.ObservationWrapper):
+    """Turns the observation round."""
+
+    def observation(self, observation):
+        return observation | {"observation": observation["observation"][::-1]}
+
+
+def test_a_wrapped_task_is_another_task(tmp_path, capsys):
+    """It has other entries to hide, and is not what its id makes."""
+    small = {"low": {"hidden": (8,)}, "high": {"hidden": (8,)}}
+    bare = higl.HIGL(lambda: gymnasium.make("higl/PointMaze-v0", reward="dense"), verbose=False)
+    assert (bare.config.task, bare.config.reward, bare.derived) == ("point-maze", "dense", [])
+    wrapped = higl.HIGL(lambda: Flip(gymnasium.make("higl/PointMaze-v0")), verbose=False, **small)
+    assert wrapped.config.task == "higl/PointMaze-v0+Flip"
+    assert wrapped.config.low.hidden_entries == (5, 6)
+    wrapped.learn(1, log_dir=tmp_path / "run")
+    assert main(["eval", str(tmp_path / "run")]) == 2
+    assert f"higl.HIGL.load('{tmp_path / 'run'}', env)" in capsys.readouterr().err
+    short = gymnasium.make("higl/PointMaze-v0", max_episode_steps=50)
+    assert higl.HIGL(short, verbose=False).config.task == "higl/PointMaze-v0+max_episode_steps"
+
+
+def test_task_and_algorithm_are_no_settings():
+    with pytest.raises(SettingsError, match=r"algo = 'hrac': .*higl\.HRAC"):
+        agent(algo="hrac")
+    with pytest.raises(SettingsError, match=r"task = 'ant-maze-u': .*as the environment"):
+        agent(task="ant-maze-u")
 
 
 def test_a_maze_of_ones_own_derives_its_settings():
@@ -194,7 +225,80 @@ def test_a_run_that_failed_goes_on_in_its_folder(tmp_path):
     with pytest.raises(RuntimeError, match="not now"):
         learned.learn(60, callback=stumble, log_dir=tmp_path / "run")
     assert learned.steps == 20
-    assert learned.learn(60).steps == 80
+    assert learned.learn(60).steps == 60  # nothing had been saved
+
+
+def test_a_run_that_failed_trains_on_from_where_it_was_saved(tmp_path):
+    learned = agent().learn(40, log_dir=tmp_path / "run")
+
+    def stumble(metrics):
+        if metrics["step"] == 80:
+            raise RuntimeError("not now")
+
+    with pytest.raises(RuntimeError, match="not now"):
+        learned.learn(100, callback=stumble)
+    assert learned.steps == 80
+    assert learned.learn(40).steps == 80
+    np.testing.assert_array_equal(actions(learned), actions(agent().learn(40, log_dir=tmp_path / "b").learn(40)))
+
+
+def test_an_interrupted_agent_learns_on(trained):
+    """Ctrl-C waits for the end of the stage, so what was learned and what was counted agree."""
+    learned = agent()
+
+    def interrupt(metrics):
+        if metrics["step"] == 60:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        learned.learn(160, callback=interrupt)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert learned.steps == 60
+    assert int(learned.learner.state.low.updates) == 60
+    np.testing.assert_array_equal(actions(learned.learn(100)), actions(trained))
+
+
+def test_a_callback_may_answer_with_numbers_of_numpy():
+    assert agent().learn(200, callback=lambda metrics: np.float32(metrics["step"]) < 40).steps == 40
+
+
+class Particular(ReachEnv):
+    """Takes only what its action space contains."""
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        return super().step(action)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_actions_are_in_the_action_space(dtype, num_envs):
+    def make_particular() -> Particular:
+        env = Particular(2, steps=20)
+        env.action_space = gymnasium.spaces.Box(np.array([-0.1, -1], dtype), np.array([0.3, 1], dtype), dtype=dtype)
+        return env
+
+    learned = higl.HIGL(make_particular, verbose=False, num_envs=num_envs, **TINY, **{"low.exploration": 9.0})
+    assert learned.learn(40).steps == 40
+
+
+class Sick(ReachEnv):
+    """Gives a reward that is no number, from its hundredth step on."""
+
+    steps_taken = 0
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        self.steps_taken += 1
+        return observation, reward if self.steps_taken < 100 else np.nan, *rest
+
+
+def test_evaluations_are_checked_too(tmp_path):
+    sick = agent(test_env=Sick(2, steps=20), evaluation={"episodes": 2, "every": 20})
+    with pytest.raises(EpisodeError, match=r"NaN or infinity in 'reward' \(evaluation at step 60\)"):
+        sick.learn(100, log_dir=tmp_path / "run")
+    assert "nan" not in (tmp_path / "run" / "eval.csv").read_text()
 
 
 def test_learning_on_from_a_full_file_is_learning_on(trained, tmp_path):

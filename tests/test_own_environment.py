@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -17,6 +18,7 @@ from higl.derive import (
     derive,
     derive_schedule,
     episode_steps,
+    goal_region,
     matching_entries,
     place_matters,
     random_traces,
@@ -26,6 +28,7 @@ from higl.envs.adapt import EndsInInfo, ObserveAchieved, make_vector, wrap_goal
 from higl.envs.check import TaskError, check_env
 from higl.envs.make import make_env
 from higl.presets import preset
+from higl.rollout import explores
 from higl.settings import apply
 
 GOAL = Box(-np.inf, np.inf, (2,), np.float64)
@@ -219,6 +222,16 @@ def test_a_setting_that_is_given_stays_and_others_follow_it():
     assert config.low.hidden_entries == (0,)
 
 
+def test_goals_outside_the_declared_box_are_believed():
+    """The box ends where the region that was seen does not even begin: as if nothing had been declared."""
+    traces = random_traces(ReachEnv(), 5)
+    low, high = goal_region(ReachEnv(), traces)
+    declared = with_spaces(achieved_goal=Box(high + 1, high + 2, dtype=np.float64))
+    assert [end.tolist() for end in goal_region(declared, traces)] == [low.tolist(), high.tolist()]
+    declared = with_spaces(achieved_goal=Box(low, (low + high) / 2, dtype=np.float64))
+    np.testing.assert_allclose(goal_region(declared, traces)[1], (low + high) / 2)
+
+
 def test_absolute_subgoals_cover_the_goal_region_and_hide_nothing():
     config = derived(ReachEnv(), {"high.subgoals": "absolute"})
     assert config.low.hidden_entries == ()
@@ -302,6 +315,15 @@ def test_wrap_goal_makes_a_goal_environment():
     assert not np.shares_memory(observation["desired_goal"], first["desired_goal"])
     near = abs(observation["achieved_goal"][0]) < 0.2
     assert (info["is_success"], reward) == (near, 0.0 if near else -1.0)
+
+
+def test_goals_have_nothing_to_do_with_which_episodes_are_greedy():
+    env = pendulum(desired=lambda rng: rng.uniform(-1, 1, 1))
+    config, acting = replace(Config(), greedy=0.25), SimpleNamespace(random_subgoals=False)
+    goals = np.array([env.reset(seed=seed)[0]["desired_goal"][0] for seed in range(300)])
+    greedy = np.array([not explores(config, acting, seed) for seed in range(300)])
+    assert 0.15 < greedy.mean() < 0.35
+    assert 0.1 < (goals[greedy] < -0.5).mean() < 0.4
 
 
 def test_wrap_goal_takes_a_reward_and_draws_goals_from_the_seed():

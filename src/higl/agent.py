@@ -20,7 +20,7 @@ from higl.config import Algorithm, Config, Preset, Reward
 from higl.derive import NO_SUCCESS_TOLD, derive, derive_schedule, describe, tells_success
 from higl.envs.adapt import make_vector, with_achieved
 from higl.envs.check import TaskError, check_env
-from higl.envs.make import adapted, make_env
+from higl.envs.make import adapted, is_own, make_env
 from higl.evaluation import Evaluation, Outcome
 from higl.files import replace_file
 from higl.learner import Learner, Metrics
@@ -36,6 +36,9 @@ from higl.runlog import CHECKPOINTS, CONFIG, RunFolder, is_run, read_config
 from higl.seeds import MEASURING, episode_seed
 from higl.settings import SettingsError, apply, flat, to_toml
 from higl.train import Training, check_spaces
+
+# What says the task and the algorithm in Python.
+_INSTEAD = {"task": "give the task's name as the environment", "algo": "use higl.HIGL, higl.HRAC or higl.HIRO"}
 
 EnvironmentLike = str | gymnasium.Env | Callable[[], gymnasium.Env]
 
@@ -86,8 +89,11 @@ class Agent:
         _use_cache()
         self.verbose = verbose
         self._given = flat(settings)
+        for name in ("task", "algo"):
+            if name in self._given:
+                raise SettingsError(f"{name} = {self._given[name]!r}: not a setting of an agent; {_INSTEAD[name]}")
         self._source = _Source(env, test_env, reward)
-        config = replace(preset_of(self._source.task, self.algo, preset), reward=reward, seed=seed)
+        config = replace(preset_of(self._source.task, self.algo, preset), reward=self._source.reward, seed=seed)
         config = apply(config, {"preset": preset} | self._given)
         self.derived = []
         self._known = has_preset(config.task)
@@ -111,6 +117,7 @@ class Agent:
         self._policy: Policy | None = None
         self._policy_episode = 0
         self._folder: Path | None = None
+        self._failed = False
 
     # --- Learning ---
 
@@ -145,6 +152,9 @@ class Agent:
         if steps < 1:
             raise SettingsError(f"learn: steps = {steps}: expected a number more than 0")
         self._check_can_learn("learn")
+        if self._folder is not None and self._failed:  # its learner is beyond the checkpoint that it goes on from
+            self.learner = None
+            self._continue_run(self._folder)
         test_env = self._test_env(self._source)
         self._set_steps(steps)
         env = self._source.training_env(self.config, processes=processes)
@@ -217,7 +227,9 @@ class Agent:
             )
             # Already now: a callback may ask for the policy, and after a failure the next call goes on in the folder.
             self.learner, self._policy, self._folder = training.learner, None, path
+            self._failed = True
             code = training.run(raises=True)
+            self._failed = False
         finally:
             folder.close()
         if code == 128 + signal.SIGINT:
@@ -277,8 +289,8 @@ class Agent:
         subgoal = goal_transition(policy.scheme, state.subgoal, state.achieved, parts["achieved_goal"])
         proposed = policy.propose(parts["observation"], parts["desired_goal"], rng)
         subgoal = np.where(due[:, None], proposed, subgoal).astype(np.float32)
-        action = policy.environment_action(policy.act(parts["observation"], subgoal, rng))
-        action = action.astype(self._source.action_dtype)
+        action = policy.act(parts["observation"], subgoal, rng)
+        action = policy.environment_action(action, self._source.action_dtype)
         single = np.ndim(observation["observation"]) == 1
         return action[0] if single else action, State(subgoal, parts["achieved_goal"], clock + 1)
 
@@ -431,9 +443,13 @@ class _InMemory(Loop):
         self.progress = progress
         progress.begin(f"{self.config.task} ({self.config.algo})", self.learner.steps, self.config.steps)
         try:
-            self.loop()
+            # Not in the middle of learning from an episode: an agent that is interrupted can learn on.
+            with self.noting([signal.SIGINT], "stopping after this stage", signal.default_int_handler):
+                self.loop()
         finally:
             progress.end()
+        if self.stop_signal is not None:
+            raise KeyboardInterrupt
 
     def on_episode(self, metrics: Metrics) -> None:
         """Show an episode."""
@@ -452,6 +468,12 @@ class _Source:
         self._first: gymnasium.Env | None = None
         self.has_name = isinstance(env, str)
         self.task = env if isinstance(env, str) else _name(self.looked_at())
+
+    @property
+    def reward(self) -> Reward:
+        """Return the reward of one of our tasks: as it was asked for, or as the environment given was made with."""
+        spec = None if self.has_name else self.looked_at().spec
+        return spec.kwargs.get("reward", self._reward) if spec is not None and is_own(spec.id) else self._reward
 
     def looked_at(self) -> gymnasium.Env:
         """Return the first environment, checked."""
@@ -526,8 +548,21 @@ def _in_words(spaces: Spaces) -> str:
 
 
 def _name(env: gymnasium.Env) -> str:
-    """Return the id that an environment was made by, or the name of its class."""
-    return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+    """Return the id that makes such an environment, or a name that nothing is made by.
+
+    An environment that was made with options, or wrapped, is another than its id makes: `higl/PointMaze-v0+Flip`.
+    """
+    spec = env.spec
+    if spec is None:
+        return type(env.unwrapped).__name__
+    registered = gymnasium.registry.get(spec.id)
+    usual = registered.kwargs | {"max_episode_steps": registered.max_episode_steps} if registered else {}
+    made = spec.kwargs | {"max_episode_steps": spec.max_episode_steps}
+    if is_own(spec.id):
+        usual |= {"mode": "train", "reward": made.get("reward")}  # the reward is a setting of its own
+    usual["render_mode"] = made.get("render_mode")
+    options = [name for name, value in made.items() if name not in usual or repr(usual[name]) != repr(value)]
+    return "+".join([spec.id, *sorted(options), *(wrapper.name for wrapper in spec.additional_wrappers)])
 
 
 def _use_cache() -> None:

@@ -337,14 +337,22 @@ def time_entry(traces: Iterable[Trace]) -> int | None:
 
 
 def goal_region(env: gymnasium.Env, traces: Iterable[Trace]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the box that starts, desired goals and (but for outliers) random episodes lie in: low [G], high [G]."""
+    """Return the box that starts, desired goals and (but for outliers) random episodes lie in: low [G], high [G].
+
+    It is cut to the box that the environment declares, but where all that was seen lies outside of that.
+    """
     traces = list(traces)
     ends = np.concatenate([np.stack([trace.achieved[0], trace.desired[0]]) for trace in traces])
     walked = np.concatenate([trace.achieved for trace in traces])
     low = np.minimum(ends.min(axis=0), np.quantile(walked, 0.05, axis=0))
     high = np.maximum(ends.max(axis=0), np.quantile(walked, 0.95, axis=0))
     space: Any = env.observation_space
-    return np.maximum(low, space["achieved_goal"].low), np.minimum(high, space["achieved_goal"].high)
+    declared = space["achieved_goal"]
+    agree = (low <= declared.high) & (high >= declared.low)
+    return (
+        np.where(agree, np.maximum(low, declared.low), low),
+        np.where(agree, np.minimum(high, declared.high), high),
+    )
 
 
 def segment_reach(traces: Iterable[Trace], period: int) -> float:

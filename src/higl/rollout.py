@@ -105,9 +105,10 @@ class Policy:
             action = np.clip(action + rng.normal(0.0, self.low_sigma, action.shape), -1.0, 1.0)
         return action.astype(np.float32)
 
-    def environment_action(self, action: np.ndarray) -> np.ndarray:
-        """Return a scaled action in the environment's units."""
-        return self.action_low + (action + 1.0) * 0.5 * (self.action_high - self.action_low)
+    def environment_action(self, action: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+        """Return a scaled action in the environment's units and type: one that its action space contains."""
+        scaled = self.action_low + (action + 1.0) * 0.5 * (self.action_high - self.action_low)
+        return np.clip(scaled, self.action_low, self.action_high).astype(dtype)
 
 
 @dataclass(frozen=True)
@@ -162,9 +163,10 @@ def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: b
     states = [_float32(observation)]
     subgoals, actions, rewards, successes = [], [], [], []
     terminated = truncated = False
+    dtype = env.action_space.dtype
     while not (terminated or truncated):
         subgoal, action = _decide(policy, states, subgoals, rng)
-        observation, reward, terminated, truncated, info = env.step(policy.environment_action(action))
+        observation, reward, terminated, truncated, info = env.step(policy.environment_action(action, dtype))
         states.append(_float32(observation))
         subgoals.append(subgoal)
         actions.append(action)
@@ -206,9 +208,10 @@ def collect_episodes(env: VectorEnv, policy: Policy, seeds: list[int], *, explor
     states = [_float32(observation)]
     subgoals, actions, told = [], [], []
     length = np.zeros(len(seeds), int)
+    dtype = env.single_action_space.dtype
     while not length.all():
         subgoal, action = _decide(policy, states, subgoals, rng)
-        observation, reward, _, _, info = env.step(policy.environment_action(action))
+        observation, reward, _, _, info = env.step(policy.environment_action(action, dtype))
         states.append(_float32(observation))
         subgoals.append(subgoal)
         actions.append(action)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
-from types import FrameType
 
 import gymnasium
 import jax
@@ -28,6 +23,9 @@ from higl.snapshot_store import SnapshotStore
 from higl.tensorboard import EventWriter
 
 EXIT_FAILED = 1
+
+# What asks a run to stop.
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def check_spaces(config: Config, spaces: Spaces) -> None:
@@ -78,7 +76,6 @@ class Training(Loop):
         self.snapshots = SnapshotStore(folder.path / SNAPSHOTS)
         self.save_every_seconds = save_every_seconds
         self.saved_step: int | None = None
-        self.stop_signal: int | None = None
         self.seconds_saving = 0.0
 
     def run(self, *, raises: bool = False) -> int:
@@ -91,7 +88,7 @@ class Training(Loop):
         self.events = EventWriter(self.folder.path, self.learner.steps, self._warn)
         self.progress.begin(name, self.learner.steps, self.config.steps)
         try:
-            with self._signals():
+            with self.noting(_STOPPING, "stopping after this stage; once more ends at once, without saving"):
                 self.loop()
             return self._finish()
         except Exception as error:
@@ -128,11 +125,6 @@ class Training(Loop):
             self._warn("not as at the last start, so the numbers may differ a little: " + ", ".join(differences))
 
     # --- What the loop tells ---
-
-    @property
-    def stopped(self) -> bool:
-        """Return whether a signal or the callback asked to stop."""
-        return self.stop_signal is not None or self.stop_asked
 
     def on_episode(self, metrics: Metrics) -> None:
         """Log and show an episode."""
@@ -233,25 +225,3 @@ class Training(Loop):
     def _warn(self, text: str) -> None:
         self.folder.log(text)
         self.progress.warn(text)
-
-    @contextmanager
-    def _signals(self) -> Generator[None]:
-        """Note a SIGINT, SIGTERM or SIGHUP and go on to a point where the run can be saved; the same again ends it."""
-
-        def note(number: int, frame: FrameType | None) -> None:
-            self.stop_signal = number
-            signal.signal(number, signal.SIG_DFL)
-            # Not through the display: it may be in the middle of printing.
-            os.write(2, b"\nhigl: stopping after this stage; once more ends at once, without saving\n")
-
-        wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        if threading.current_thread() is not threading.main_thread():  # only there can signals be heard
-            wanted = ()
-        # `nohup` has SIGHUP ignored: so it stays.
-        heard = [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]
-        handlers = {number: signal.signal(number, note) for number in heard}
-        try:
-            yield
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)

@@ -16,8 +16,8 @@ GoalFunction = Callable[[np.ndarray], np.ndarray]
 DesiredFunction = Callable[[np.random.Generator], Any]
 RewardFunction = Callable[[np.ndarray, np.ndarray, dict[str, Any]], float]
 
-# Makes the stream of desired goals another one than the environment's and the exploration's.
-_DESIRED = 2
+# Makes the stream of desired goals another one than the environment's and those of `rollout` and `derive`.
+_DESIRED = 4
 
 
 class GoalWrapper(gymnasium.Wrapper):

@@ -232,7 +232,7 @@ def _frames(env: Any, policy: Policy, config: Config, takes: list[Take], painter
         every = max(1, round(take.length / _MOST_PICTURES))
         for step in range(take.length + 1):
             if step > 0:
-                env.step(policy.environment_action(episode.action[step - 1]))
+                env.step(policy.environment_action(episode.action[step - 1], env.action_space.dtype))
             if step % every and step < take.length:
                 continue
             pursued = min(step, len(episode) - 1)
