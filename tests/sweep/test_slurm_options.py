@@ -3,13 +3,15 @@
 import importlib.util
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from higl.cli import main
+from higl.sweep import slurm
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.plan import make_plan
-from higl.sweep.slurm import job_name, read_slurm_options
+from higl.sweep.slurm import SlurmBackend, SlurmError, job_name, read_slurm_options
 
 from .helpers import call_higl
 
@@ -64,3 +66,67 @@ def test_a_run_has_one_name_wherever_the_command_is_started(monkeypatch, tmp_pat
     assert run.name in name
     elsewhere = make_plan(read_catalogue()["fig3"], tmp_path / "elsewhere")[0]
     assert len({name, job_name(other), job_name(elsewhere)}) == 3
+
+
+class FullSlurm:
+    """Takes so many jobs of the user at once, as a limit of its administrator says; knows which have ended."""
+
+    def __init__(self, room: int):
+        self.room, self.states = room, {}
+
+    def update_parameters(self, **parameters) -> None:
+        """Nothing that matters here."""
+
+    def submit(self, job) -> SimpleNamespace:
+        if sum(state == "RUNNING" for state, _ in self.states.values()) >= self.room:
+            raise RuntimeError("sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed")
+        number = str(len(self.states) + 1)
+        self.states[number] = ("RUNNING", job_name(job.run))
+        return SimpleNamespace(job_id=number)
+
+    def end(self, job: str) -> None:
+        self.states[job] = ("CANCELLED", "")
+
+
+@pytest.fixture
+def full(monkeypatch, tmp_path):
+    full = FullSlurm(room=2)
+    monkeypatch.setattr(slurm, "make_executor", lambda folder, options: full)
+    monkeypatch.setattr(slurm, "_queue", lambda: dict(full.states))
+    monkeypatch.setattr(slurm, "_scancel", lambda *words: [full.end(job) for job in full.states if job in words])
+    monkeypatch.setattr(slurm, "_LOOK_EVERY", 0.0)
+    monkeypatch.setattr(slurm, "_SUBMIT_AGAIN", 0.0)
+    (tmp_path / ".sweep").mkdir()
+    return full
+
+
+def test_a_run_that_slurm_refuses_waits_for_room(full, tmp_path, capsys):
+    first, second, third, *_ = make_plan(read_catalogue()["fig3"], tmp_path)
+    backend = SlurmBackend({}, tmp_path, 5.0)
+    for run in (first, second, third):
+        assert backend.free()
+        backend.start(run)
+    assert (backend.free(), backend.active()) == (False, 3)
+    assert backend.poll() == []
+    said = "higl: sbatch: AssocMaxSubmitJobLimit; Batch job submission failed: the runs that are left wait"
+    assert capsys.readouterr().err.count(said) == 1
+    full.end("1")
+    assert [ended.run for ended in backend.poll()] == [first]
+    assert (backend.free(), backend.active()) == (True, 2)
+    assert full.states["3"] == ("RUNNING", job_name(third))
+
+
+def test_a_job_that_cannot_be_submitted_again_waits_and_stops_with_the_others(full, tmp_path, capsys):
+    first, second, third, *_ = make_plan(read_catalogue()["fig3"], tmp_path)
+    backend = SlurmBackend({}, tmp_path, 5.0)
+    backend.start(first)
+    backend.start(second)
+    full.states["1"], full.room = ("NODE_FAIL", ""), 1
+    assert backend.poll() == []  # the first is to go on with another job, for which there is no room
+    assert (backend.free(), backend.active()) == (False, 2)
+    backend.stop()
+    assert {ended.run.name for ended in backend.poll()} == {first.name, second.name}
+    assert backend.active() == 0
+    full.room = 0
+    with pytest.raises(SlurmError, match="--slurm: sbatch: AssocMaxSubmitJobLimit"):
+        SlurmBackend({}, tmp_path, 5.0).start(third)

@@ -15,6 +15,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -30,6 +31,8 @@ from higl.sweep.runner import STOPPED_CODES, Ended
 from higl.sweep.work import PATIENCE
 
 _LOOK_EVERY = 2.0
+# Seconds until a job that sbatch refused, as beyond the limit on a user's jobs, is submitted again.
+_SUBMIT_AGAIN = 60.0
 # Jobs that end without a result are submitted again; so often in a row if the run does not get on.
 _TRIES = 3
 _TIME_LIMITS = 10**6  # as often as it takes
@@ -161,6 +164,9 @@ class SlurmBackend:
         self._executor = make_executor(self._folder, options)
         self._checkpoint_minutes, self._program = checkpoint_minutes, program
         self._jobs: dict[str, _Submitted] = {}
+        self._refused: list[_Submitted] = []
+        self._refusal = ""
+        self._submit_again = 0.0
         self._stopping = False
         self._next_look = 0.0
         queue = _queue()
@@ -169,23 +175,29 @@ class SlurmBackend:
         self._found = {name: job for job, (state, name) in queue.items() if state not in _OVER}
 
     def free(self) -> bool:
-        """Whether Slurm takes another run: always."""
-        return True
+        """Whether Slurm takes another run: unless it has refused one."""
+        return not self._refused
 
     def active(self) -> int:
-        """Return how many jobs have not ended."""
-        return len(self._jobs)
+        """Return how many jobs have not ended, those included that Slurm will be asked for again."""
+        return len(self._jobs) + len(self._refused)
 
     def start(self, run: PlannedRun) -> None:
-        """Submit a run, or take on the job that an earlier command submitted for it."""
+        """Submit a run, or take on the job that an earlier command submitted for it.
+
+        Raises:
+            SlurmError: Slurm refuses it, and no other job of ours could make room.
+        """
         job = self._found.pop(job_name(run), None)
         if job is None:
             run.output_file.unlink(missing_ok=True)
             self._submit(_Submitted(run, step=standing(run).step))
+            self._check_refused()
         else:
             self._jobs[job] = _Submitted(run, found=True)
 
     def _submit(self, submitted: _Submitted) -> None:
+        """Submit a job; one that Slurm refuses waits to be submitted again."""
         run = submitted.run
         there = replace(run, folder=run.folder.absolute())
         _outcome_file(run).unlink(missing_ok=True)
@@ -194,12 +206,40 @@ class SlurmBackend:
             with contextlib.redirect_stderr(io.StringIO()):  # submitit would print what the error says
                 job = self._executor.submit(RunJob(there, self._checkpoint_minutes, self._program))
         except RuntimeError as error:  # what submitit raises if sbatch fails
-            raise SlurmError(f"--slurm: {_what_sbatch_says(str(error))}") from None
-        self._jobs[job.job_id] = submitted
+            self._refused.append(submitted)
+            self._submit_again = time.monotonic() + _SUBMIT_AGAIN
+            said = _what_sbatch_says(str(error))
+            if said != self._refusal and self._jobs:
+                print(f"higl: {said}: the runs that are left wait, and are submitted again", file=sys.stderr)
+            self._refusal = said
+        else:
+            self._jobs[job.job_id] = submitted
+
+    def _submit_refused(self) -> list[Ended]:
+        """Submit again what Slurm refused a while ago; return what need not be any more."""
+        refused, self._refused = self._refused, []
+        if self._stopping:
+            return [Ended(each.run, -signal.SIGTERM) for each in refused]
+        if self._jobs and time.monotonic() < self._submit_again:
+            self._refused = refused
+            return []
+        for each in refused:
+            self._submit(each)
+        self._check_refused()
+        return []
+
+    def _check_refused(self) -> None:
+        """Give up if Slurm refuses all that is left: it is not for want of room."""
+        if self._refused and not self._jobs:
+            raise SlurmError(f"--slurm: {self._refusal}")
 
     def poll(self) -> list[Ended]:
-        """Return the runs whose jobs have ended, for good."""
-        if not self._jobs or time.monotonic() < self._next_look:
+        """Return the runs whose jobs have ended, for good.
+
+        Raises:
+            SlurmError: Slurm refuses a run, and no other job of ours could make room.
+        """
+        if not self.active() or time.monotonic() < self._next_look:
             return []
         self._next_look = time.monotonic() + _LOOK_EVERY
         if self._stopping:
@@ -209,7 +249,7 @@ class SlurmBackend:
             return []
         states = {job: queue.get(job, ("COMPLETED", ""))[0] for job in self._jobs}
         ended = [self._ended(job, state) for job, state in states.items() if state in _OVER]
-        return [each for each in ended if each is not None]
+        return [each for each in ended if each is not None] + self._submit_refused()
 
     def _ended(self, job: str, state: str) -> Ended | None:
         """Return how a run ended with its job; None if it goes on with another job."""
@@ -232,11 +272,15 @@ class SlurmBackend:
         self._ask_to_stop()
 
     def _ask_to_stop(self) -> None:
+        if not self._jobs:  # scancel would take it for all of the user's
+            return
         _scancel("--state=PENDING", *self._jobs)
         _scancel("--state=RUNNING", f"--signal={_STOP.name.removeprefix('SIG')}", *self._jobs)
 
     def kill(self) -> None:
         """End every job at once: its one step, as a job that is cancelled is given time first."""
+        if not self._jobs:
+            return
         _scancel("--state=PENDING", *self._jobs)
         _scancel("--signal=KILL", *(f"{job}.0" for job in self._jobs))
 
