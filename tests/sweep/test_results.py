@@ -118,7 +118,14 @@ def test_what_a_test_came_to_is_kept_and_told(tmp_path):
     keep_test(add_run(run, results), tests)
     assert [result.test for result in read_results(results)] == [tests]
     assert "| 45 of 50 (79% to 96%) |" in make_page(results)
-    add_run(run, results)  # perhaps with another policy
+    add_run(run, results)  # the same once more
+    assert [result.test for result in read_results(results)] == [tests]
+    facts = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(facts | {"updated": "2030-01-01T00:00:00Z"}))  # perhaps another policy
+    add_run(run, results)
+    assert [result.test for result in read_results(results)] == [None]
+    keep_test(add_run(run, results), tests)
+    add_run(make_run(tmp_path / "longer", [0.5, 0.6]), results)
     assert [result.test for result in read_results(results)] == [None]
 
 

@@ -49,11 +49,6 @@ def run_name(config: Config) -> str:
     return f"{task_name(config)}-{algorithm_name(config)}-{config.seed}"
 
 
-def same_but_steps(first: Config, second: Config) -> bool:
-    """Return whether two runs are one, perhaps of different lengths."""
-    return not different_settings(first, second, "steps")
-
-
 def different_settings(first: Config, second: Config, *leave_out: str) -> list[str]:
     """Return the names of the settings in which two runs differ."""
     one, other = _flat(first), _flat(second)

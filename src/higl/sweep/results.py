@@ -16,9 +16,9 @@ from typing import Any
 
 from higl.config import Config
 from higl.files import replace_file
-from higl.runlog import CONFIG, EVALUATIONS, RunFolderError, last_step, read_config, read_facts
+from higl.runlog import CONFIG, EVALUATIONS, RunFolderError, last_step, read_config, read_facts, run_status
 from higl.settings import SettingsError, to_toml
-from higl.sweep.naming import algorithm_name, different_settings, same_but_steps, task_name
+from higl.sweep.naming import algorithm_name, different_settings, task_name
 
 RESULT_FACTS = "facts.json"
 TEST = "test.json"
@@ -70,6 +70,7 @@ def add_run(run: Path, results: Path, *, variant: str | None = None, partial: bo
         RunFolderError: it is no run folder, or a damaged one.
     """
     facts, config = read_facts(run), read_config(run)
+    facts["status"] = run_status(run, facts, config.steps)
     if facts["status"] != "finished" and not partial:
         raise ResultsError(f"{run} is {facts['status']}, not finished: --partial takes it as it is")
     evaluations = _read_evaluations(run / EVALUATIONS)
@@ -77,13 +78,25 @@ def add_run(run: Path, results: Path, *, variant: str | None = None, partial: bo
         raise ResultsError(f"{run} has no evaluations yet")
     place = results / task_name(config) / _group_name(config, variant) / f"seed-{config.seed}"
     _check_place(place, config, last_step(run))
+    kept = result_facts(facts, config, last_step(run))
+    if not _has_policy_of(place, kept):
+        (place / TEST).unlink(missing_ok=True)
     place.mkdir(parents=True, exist_ok=True)
     replace_file(place / CONFIG, to_toml(config).encode())
     shutil.copyfile(run / EVALUATIONS, place / EVALUATIONS)
-    kept = result_facts(facts, config, last_step(run))
     replace_file(place / RESULT_FACTS, (json.dumps(kept, indent=1) + "\n").encode())
-    (place / TEST).unlink(missing_ok=True)  # that of another policy
     return place
+
+
+def _has_policy_of(place: Path, facts: Mapping[str, Any]) -> bool:
+    """Return whether a place has the same run as it is now, so that a test of its policy still holds.
+
+    Settings are not compared: a run keeps them, and a place has one kind.
+    """
+    if not (place / RESULT_FACTS).is_file():
+        return False
+    earlier = read_result(place).facts
+    return all(earlier.get(name) == facts[name] for name in ("created", "step", "ended"))
 
 
 def keep_test(place: Path, summary: Mapping[str, Any]) -> None:
@@ -108,7 +121,7 @@ def _check_place(place: Path, config: Config, step: int) -> None:
             raise ResultsError(
                 f"{seed} has other settings ({', '.join(names[:3])}): give this run a --variant, or remove that"
             )
-        if seed == place and same_but_steps(other.config, config) and other.facts["step"] > step:
+        if seed == place and other.facts["step"] > step:
             raise ResultsError(f"{place} has the same run with more steps ({other.facts['step']:,} and {step:,} here)")
 
 
