@@ -16,7 +16,7 @@ from higl.runlog import RunFolder
 from higl.settings import SettingsError
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.local import LocalBackend, choose_cores
-from higl.sweep.plan import make_plan, standing
+from higl.sweep.plan import make_plan, reason_of_failure, standing
 from higl.sweep.runner import Summary, print_summary, run_sweep
 
 from .helpers import STAND_IN, evaluated, history, kill, status, wait_until
@@ -93,6 +93,7 @@ def test_a_failed_run_stops_no_other_and_is_named(catalogue, tmp_path, capsys):
     print_summary(summary, "toy")
     said = capsys.readouterr()
     assert "2 finished, 1 failed" in said.out
+    assert "Once their cause is mended, the same command continues failed runs" in said.out
     assert "-0: failed at step 600: a stand-in's bad luck" in said.err
 
 
@@ -107,7 +108,15 @@ def test_a_run_that_cannot_start_is_named_with_what_it_said(catalogue, tmp_path)
     assert "is not empty (there is novel.txt)" in reason
 
 
-def test_a_folder_with_another_run_is_left_alone(catalogue, tmp_path):
+def test_what_a_process_said_last_is_the_reason(catalogue, tmp_path):
+    (run, _) = plan_of(catalogue(seeds=1), tmp_path)
+    run.output_file.parent.mkdir()
+    for command in ("train", "resume"):
+        run.output_file.write_text(f"first\nhigl {command}: the disk is full\n")
+        assert reason_of_failure(run, 1) == "the disk is full"
+
+
+def test_a_folder_with_another_run_is_left_alone(catalogue, tmp_path, capsys):
     plan = plan_of(catalogue(seeds=1), tmp_path / "runs")
     go(plan)
     for run in plan:
@@ -117,6 +126,8 @@ def test_a_folder_with_another_run_is_left_alone(catalogue, tmp_path):
     assert [reason.partition(": choose")[0] for _, reason in summary.failed] == [
         f"{run.folder} holds a run with other settings (adjacency.epochs)" for run in plan
     ]
+    print_summary(summary, "toy")
+    assert "the same command" not in capsys.readouterr().out.lower()  # it could only say so again
 
 
 @pytest.mark.parametrize(("number", "parts"), [(signal.SIGKILL, (0, 1)), (signal.SIGTERM, (1, 0))])

@@ -219,7 +219,7 @@ def reason_of_failure(run: PlannedRun, code: int) -> str:
         return now.reason
     lines = _last_lines(run.output_file)
     what = f"its process was ended by signal {-code}" if code < 0 else f"its process ended with code {code}"
-    return f"{lines[-1].removeprefix('higl train: ')}" if lines and code >= 0 else what
+    return lines[-1].removeprefix("higl train: ").removeprefix("higl resume: ") if lines and code >= 0 else what
 
 
 def _last_lines(path: Path) -> list[str]:

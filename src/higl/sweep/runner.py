@@ -183,5 +183,7 @@ def print_summary(summary: Summary, name: str) -> None:
     print(f"{name}: {', '.join(parts)}")
     for run, reason in summary.failed:
         print(f"  failed: {run.name}: {reason}", file=sys.stderr)
-    if summary.stopped or summary.failed:
+    if summary.stopped:
         print("The same command continues; finished runs are not repeated.")
+    elif any(standing(run).state not in UNUSABLE for run, _ in summary.failed):
+        print("Once their cause is mended, the same command continues failed runs; finished ones are not repeated.")
