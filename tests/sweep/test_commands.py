@@ -112,8 +112,9 @@ def test_times_left(out, tmp_path, monkeypatch, capsys):
     # Of a million steps the failed run has 40,000, and three runs none.
     assert "6 runs, 3h 57m of work left: about 3h 57m on 1 core\n" in said.out
     assert "57m 36s" in said.out
-    measured = [f"measuring higl on ant-maze-u, {count} + 20 landmarks:" for count in (0, 10, 20)]
-    assert all(said.err.count(line) == 1 for line in measured)
+    lines = [f"measuring {place} of 3: higl on ant-maze-u, {10 * place - 10} + 20 landmarks" for place in (1, 2, 3)]
+    assert said.err.splitlines()[0].startswith("measuring 3 kinds of runs, a minute or two each")
+    assert said.err.splitlines()[1:] == lines
 
 
 def test_figure_without_runs(tmp_path, capsys):
@@ -128,13 +129,35 @@ def test_collect(out, tmp_path, capsys):
     assert len(list(results.glob("ant-maze-u-dense/*/seed-0/facts.json"))) == 2
 
 
+def test_a_run_that_cannot_be_collected_stops_no_other(out, tmp_path, capsys):
+    """And one that stopped on its way to more steps than the sweep asks for is taken, as it is done for the sweep."""
+    results = tmp_path / "results"
+    (out / "ant-maze-u-dense-higl-coverage10-0" / "eval.csv").unlink()
+    facts = out / "ant-maze-u-dense-higl-coverage0-0" / "run.json"
+    facts.write_text(json.dumps(json.loads(facts.read_text()) | {"status": "stopped", "saved_step": 40_000}))
+    words = ["--seeds", "1", "--steps", "30000", "--results", str(results)]
+    assert main(["sweep", "collect", "fig4a", "--out", str(out), *words]) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines()[-1] == f"2 of 3 runs are finished and in {results}"
+    name = "ant-maze-u-dense-higl-coverage10-0"
+    assert said.err == f"higl sweep: not collected: {name}: {out / name} has no evaluations yet\n"
+    assert len(list(results.glob("ant-maze-u-dense/*/seed-0/facts.json"))) == 2
+
+
+def test_the_list_tells_short_sweeps(tmp_path, capsys):
+    (tmp_path / "own.toml").write_text('[mine]\nsteps = 3\ntasks = ["reacher"]\nvariants = { a = {} }\n')
+    assert main(["sweep", "list", "--catalogue", str(tmp_path / "own.toml")]) == 0
+    assert capsys.readouterr().out.split()[-2:] == ["1", "3"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["run"], "higl sweep: which sweep? `higl sweep list` lists them"),
         (["run", "fig3", "--checkpoint-minutes", "-1"], "--checkpoint-minutes -1: expected a number 0 or more"),
         (["figure", "fig3", "-o", "fig3.txt"], "fig3.txt: the name must end in .png or .svg or .pdf"),
-        (["run", "fig3", "--seeds", "0"], "--seeds 0: expected a number of more than 0"),
+        (["run", "fig3", "--seeds", "0"], "--seeds 0: expected a number from 1 to 1,000"),
+        (["run", "fig3", "--seeds", "10000000000000"], "expected a number from 1 to 1,000"),
         (["run", "fig3", "--cores", "4096"], "--cores: no core 4096"),
         (["show", "fig3", "--onyl", "x"], "did you mean --only?"),
         (["show", "fig3", "--preset", "bset"], "did you mean best?"),
@@ -149,7 +172,7 @@ def test_mistakes(words, message, tmp_path, monkeypatch, capsys):
     assert said.count("\n") == 1
 
 
-def test_step_times_are_measured_once_for_each_kind_of_run(tmp_path):
+def test_step_times_are_measured_once_for_each_kind_of_run(tmp_path, monkeypatch):
     asked = []
 
     def measure(config) -> float:
@@ -161,6 +184,9 @@ def test_step_times_are_measured_once_for_each_kind_of_run(tmp_path):
     assert [StepTimes(tmp_path).of(config, measure) for config in kinds] == [36.0] * 3
     assert asked == [kinds[0], kinds[2]]
     assert StepTimes(tmp_path).of(preset("pusher")) is None
+    with monkeypatch.context() as patch:
+        patch.setattr("higl.sweep.estimate.__version__", "99.0")  # its stages may be others
+        assert StepTimes(tmp_path).of(base) is None
     (tmp_path / "step-times.json").write_text("[broken")
     assert StepTimes(tmp_path).of(base) is None
 
@@ -173,6 +199,9 @@ def test_step_times_are_measured_once_for_each_kind_of_run(tmp_path):
         ("novelty.hidden", [30]),
         ("low.policy_period", 2),
         ("adjacency.every", 50_000),
+        ("adjacency.batch_size", 32),
+        ("adjacency.embedding", 16),
+        ("landmarks.central", False),
         ("high.relabel", True),
     ],
 )

@@ -34,7 +34,11 @@ def test_options():
         (["--slurm", "mem=4G,nodes=2"], "--slurm nodes=2: higl itself decides on nodes"),
         (["--slurm", "--ray"], "--slurm and --ray: choose one of them"),
         (["--slurm", "mem=4G", "--cores", "0"], "--slurm and --cores: choose one of them"),
-        (["--slurm", "partition"], "unexpected argument 'partition'"),
+        (["--ray", "--cores", "0"], "--ray and --cores: choose one of them"),
+        (["--slurm", "partition"], "--slurm partition: expected options of sbatch as NAME=VALUE,NAME=VALUE or nothing"),
+        (["--ray", "10.0.0.1"], "--ray 10.0.0.1: expected HOST:PORT, `local` or nothing"),
+        (["--ray", "myhead"], "--ray myhead: expected HOST:PORT, `local` or nothing"),
+        (["--ray", "local", "more"], "unexpected argument 'more'"),
     ],
 )
 def test_mistakes(words, message, tmp_path, capsys):

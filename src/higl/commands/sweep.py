@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,13 +27,15 @@ from higl.commands.arguments import (
     read_options,
     show_help,
 )
-from higl.config import Preset
+from higl.config import Config, Preset
+from higl.figures.style import steps_text
 from higl.process import prepare_process
 from higl.progress import counted, duration
-from higl.settings import SettingsError, nearest
+from higl.runlog import RunFolderError
+from higl.settings import SettingsError, nearest, parse_flags, setting_types
 from higl.sweep.board import runs_table
-from higl.sweep.catalogue import Entry, find_entry, read_catalogue
-from higl.sweep.estimate import StepTimes, hours_left, measured, wall_hours
+from higl.sweep.catalogue import MOST_SEEDS, Entry, find_entry, read_catalogue
+from higl.sweep.estimate import StepTimes, hours_left, measured, unmeasured, wall_hours
 from higl.sweep.local import LocalBackend, choose_cores
 from higl.sweep.naming import variant_name
 from higl.sweep.plan import PlannedRun, make_plan, standing
@@ -79,7 +82,7 @@ class PlanOptions(ListOptions):
 class ShowOptions(PlanOptions):
     """Show the runs of a sweep and how long they take on this machine.
 
-    Each kind of run is measured once on each machine, as `higl bench` does it, for a minute or two.
+    Each kind of run is measured once on each machine, as `higl bench` does it: a minute or two for each kind.
     """
 
     cores: Cores = ()
@@ -146,7 +149,9 @@ def sweep(arguments: list[str]) -> int:
     if asks_for_help(rest):
         return show_help(f"sweep {word}", kind)
     positional = [] if kind is ListOptions else ["name"]
-    return action(read_options(_spelled(rest), kind, positional))
+    spelled = _spelled(rest)
+    _check_cluster(rest, parse_flags(spelled, setting_types(kind))[0])
+    return action(read_options(spelled, kind, positional))
 
 
 def _spelled(words: list[str]) -> list[str]:
@@ -162,6 +167,14 @@ def _spelled(words: list[str]) -> list[str]:
     return spelled
 
 
+def _check_cluster(words: list[str], positional: Sequence[str]) -> None:
+    """Refuse a word after `--ray` or `--slurm` that is none of theirs, and not the sweep's name either."""
+    for flag, expected in (("--ray", "HOST:PORT, `local`"), ("--slurm", "options of sbatch as NAME=VALUE,NAME=VALUE")):
+        following = words[words.index(flag) + 1 :][:1] if flag in words else []
+        if following and following[0] in positional and len(positional) > 1:
+            raise SettingsError(f"{flag} {following[0]}: expected {expected} or nothing")
+
+
 def _usage() -> str:
     lines = [
         "usage: higl sweep COMMAND ...",
@@ -175,8 +188,8 @@ def _usage() -> str:
 
 def _plan(options: PlanOptions) -> tuple[Entry, list[PlannedRun]]:
     entry = find_entry(read_catalogue(options.catalogue), options.name)
-    if options.seeds is not None and options.seeds < 1:
-        raise SettingsError(f"--seeds {options.seeds}: expected a number of more than 0")
+    if options.seeds is not None and not 0 < options.seeds <= MOST_SEEDS:
+        raise SettingsError(f"--seeds {options.seeds}: expected a number from 1 to {MOST_SEEDS:,}")
     more = {name: getattr(options, name) for name in ("steps", "preset") if getattr(options, name) is not None}
     return entry, make_plan(entry, options.out, seeds=options.seeds, only=options.only, more=more)
 
@@ -197,7 +210,7 @@ def list_entries(options: ListOptions) -> int:
         tasks = list(dict.fromkeys(f"{task.task} {task.reward}" for task in entry.tasks))
         shown = tasks[0] if len(tasks) == 1 else str(len(tasks))
         curves = str(len(entry.variants))
-        steps = f"{sum(run.config.steps for run in plan) / 1e6:g}M"
+        steps = steps_text(sum(run.config.steps for run in plan))
         table.add_row(entry.name, Text(entry.title), shown, curves, str(len(plan)), steps)
     _console().print(table)
     return 0
@@ -211,7 +224,8 @@ def show_entry(options: ShowOptions) -> int:
     if not options.no_estimate:
         prepare_process(cores[:1])  # as a run of the sweep: one core
     times = StepTimes()
-    hours = hours_left(plan, standings, times, None if options.no_estimate else _measure)
+    kinds = unmeasured(plan, standings, times)
+    hours = hours_left(plan, standings, times, None if options.no_estimate else _measuring(len(kinds)))
     _console().print(runs_table(plan, standings, entry.title, hours))
     known = [each for each in hours if each is not None]
     count = counted(len(plan), "run")
@@ -225,21 +239,34 @@ def show_entry(options: ShowOptions) -> int:
     return 0
 
 
-def _measure(config: object) -> float:
-    from higl.config import Config
+def _measuring(count: int) -> Callable[[Config], float]:
+    """Return what measures so many kinds of runs, one at a time, and says which one it is at."""
+    number = itertools.count(1)
 
-    assert isinstance(config, Config)
-    landmarks = f", {config.landmarks.coverage} + {config.landmarks.novelty} landmarks" if config.uses_landmarks else ""
-    what = f"{config.algo} on {config.task}{landmarks}"
-    print(f"measuring {what}: once on this machine, and other work on it makes the times too long", file=sys.stderr)
-    return measured(config)
+    def measure(config: Config) -> float:
+        sampled = config.landmarks
+        landmarks = f", {sampled.coverage} + {sampled.novelty} landmarks" if config.uses_landmarks else ""
+        place = next(number)
+        if place == 1:
+            kinds = counted(count, "kind")
+            print(
+                f"measuring {kinds} of runs, a minute or two each, once on this machine; other work on it makes the "
+                "times too long",
+                file=sys.stderr,
+            )
+        print(f"measuring {place} of {count}: {config.algo} on {config.task}{landmarks}", file=sys.stderr, flush=True)
+        return measured(config)
+
+    return measure
 
 
 def run_entry(options: RunOptions) -> int:
     """Run what is left of an entry."""
     check_checkpoint_minutes(options.checkpoint_minutes)
-    if options.slurm is not None and (options.ray is not None or options.cores):
-        raise SettingsError(f"--slurm and {'--cores' if options.cores else '--ray'}: choose one of them")
+    given = {"--slurm": options.slurm is not None, "--ray": options.ray is not None, "--cores": bool(options.cores)}
+    chosen = [name for name, is_given in given.items() if is_given]
+    if len(chosen) > 1:  # a cluster has cores of its own
+        raise SettingsError(f"{chosen[0]} and {chosen[1]}: choose one of them")
     entry, plan = _plan(options)
     cores = choose_cores(options.cores)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -289,17 +316,24 @@ def draw_entry(options: FigureOptions) -> int:
 
 
 def collect_entry(options: CollectOptions) -> int:
-    """Copy the results of an entry's finished runs."""
+    """Copy the results of an entry's finished runs; one that cannot be copied does not stop the others."""
     _, plan = _plan(options)
-    from higl.sweep.results import add_run
+    from higl.sweep.results import ResultsError, add_run
 
     done = [run for run in plan if standing(run).done]
+    failed = []
     for run in done:
         # A derived run's settings all differ from a preset: what the catalogue changed names it.
         variant = variant_name(run.config) if run.derives else None
-        print(add_run(run.folder, options.results, variant=variant))
-    print(f"{len(done)} of {len(plan)} runs are finished and in {options.results}")
-    return 0
+        try:
+            # What is done for the sweep may be on its way to more: that it has stopped there is no reason to leave it.
+            print(add_run(run.folder, options.results, variant=variant, partial=True))
+        except (ResultsError, RunFolderError, OSError) as error:
+            failed.append(f"{run.name}: {error}")
+    print(f"{len(done) - len(failed)} of {len(plan)} runs are finished and in {options.results}")
+    for line in failed:
+        print(f"higl sweep: not collected: {line}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 _COMMANDS: dict[str, tuple[Callable[[Any], int], type[ListOptions], str]] = {

@@ -21,6 +21,11 @@ PAPER = Path(__file__).with_name("paper.toml")
 
 Draw = Literal["curves", "landmarks"]
 
+MOST_SEEDS = 1_000
+"""Of a curve. More are a slip of the pen."""
+# What JAX takes for a seed.
+_SEED_LIMIT = 2**63
+
 _ENTRY_KEYS = ("title", "steps", "seeds", "tasks", "variants", "settings", "draw")
 _TASK_KEYS = ("task", "reward", "steps")
 # What the entry's tasks and seeds say, so no variant may.
@@ -185,15 +190,21 @@ def _check_configs(where: str, entry: Entry) -> None:
 
 def _seeds(where: str, value: Any) -> tuple[int, ...]:
     """Return seeds: so many from 0 on, or a list of them."""
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+    if _is_number(value) and 0 < value <= MOST_SEEDS:
         return tuple(range(value))
-    if isinstance(value, list) and value and all(isinstance(seed, int) and seed >= 0 for seed in value):
+    if isinstance(value, list) and value and all(_is_number(seed) and 0 <= seed < _SEED_LIMIT for seed in value):
         return tuple(dict.fromkeys(value))
-    raise CatalogueError(f"{where}: seeds = {value!r}: expected how many (4) or which ([0, 2, 5])")
+    raise CatalogueError(
+        f"{where}: seeds = {value!r}: expected how many (4, at most {MOST_SEEDS:,}) or which ([0, 2, 5])"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _number(where: str, name: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+    if not _is_number(value) or value <= 0:
         raise CatalogueError(f"{where}: {name} = {value!r}: expected a whole number of more than 0")
     return value
 

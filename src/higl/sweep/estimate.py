@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from higl import __version__
 from higl.config import Config
 from higl.files import replace_file
 from higl.process import compilation_cache
@@ -15,13 +16,17 @@ _FILE = "step-times.json"
 
 
 def cost_key(config: Config) -> str:
-    """Return what decides the cost of a step, as text: runs that share it take the same time."""
+    """Return what decides the cost of a step, as text: runs that share it take the same time.
+
+    So does the version of the program, as its stages become faster, or more.
+    """
     landmarks, novelty, adjacency = config.landmarks, config.novelty, config.adjacency
     parts = [
+        __version__,
         config.task,
         config.algo,
         f"{landmarks.coverage}+{landmarks.novelty}/{landmarks.neighbours}" if config.uses_landmarks else "none",
-        f"of{landmarks.pool}" if config.uses_landmarks else "",
+        f"of{landmarks.pool}{'central' if landmarks.central else ''}" if config.uses_landmarks else "",
         f"{novelty.hidden}{novelty.embedding}/{novelty.batch_size}" if config.uses_landmarks else "",
         f"relabel{config.high.relabel_candidates}" if config.high.relabel else "",
         *(
@@ -29,7 +34,10 @@ def cost_key(config: Config) -> str:
             for level in (config.low, config.high)
         ),
         f"{config.high.period}",
-        f"{adjacency.hidden}x{adjacency.epochs}/{adjacency.every}" if config.uses_adjacency else "",
+        f"{adjacency.hidden}{adjacency.embedding}/{adjacency.batch_size}x{adjacency.epochs}/{adjacency.every}"
+        f"upto{adjacency.all_pairs_up_to}"
+        if config.uses_adjacency
+        else "",
         f"{config.evaluation.episodes}/{config.evaluation.every}",
         f"{config.num_envs}",
     ]
@@ -73,6 +81,16 @@ def measured(config: Config) -> float:
     from higl.bench import run_bench
 
     return run_bench(config).milliseconds_per_step
+
+
+def unmeasured(plan: Sequence[PlannedRun], standings: Sequence[Standing], times: StepTimes) -> list[Config]:
+    """Return a run's settings of each kind that `hours_left` would measure."""
+    kinds = {
+        cost_key(run.config): run.config
+        for run, now in zip(plan, standings, strict=True)
+        if not now.done and not run.derives and times.of(run.config) is None
+    }
+    return list(kinds.values())
 
 
 def hours_left(
