@@ -61,7 +61,7 @@ def test_iqm_is_not_moved_by_an_outlier():
 def test_probability_of_improvement():
     assert probability_of_improvement([([0.9, 0.8], [0.1, 0.2])]) == (1.0, 1.0, 1.0)
     assert probability_of_improvement([([0.5, 0.5], [0.5, 0.5])]) == (0.5, 0.5, 0.5)
-    likely, low, high = probability_of_improvement([([0.1, 0.9], [0.5, 0.5]), ([1.0], [0.0])])
+    likely, low, high = probability_of_improvement([([0.1, 0.9], [0.5, 0.5]), ([1.0, 1.0], [0.0, 0.0])])
     assert likely == pytest.approx(0.75)  # the mean over tasks of 0.5 and 1
     assert low == pytest.approx(0.5)
     assert high == pytest.approx(1.0)
@@ -74,6 +74,19 @@ def test_one_seed_each_has_no_interval():
     centre, *interval = stratified_iqm([[0.5], [0.7]])
     assert centre == pytest.approx(0.6)
     assert np.isnan(interval).all()
+
+
+def test_one_seed_anywhere_leaves_no_interval():
+    """It would be redrawn as itself, and the interval would be too narrow."""
+    several, one = [0.1, 0.5, 0.9], [0.4]
+    assert np.isnan(probability_of_improvement([(several, several), (several, one)])[1:]).all()
+    assert np.isnan(stratified_iqm([several, one])[1:]).all()
+    assert not np.isnan(probability_of_improvement([(several, several), (several, several)])[1:]).any()
+    assert not np.isnan(stratified_iqm([several, several])[1:]).any()
+
+
+def test_every_seed_has_the_same_weight():
+    assert stratified_iqm([[0.0] * 6, [1.0] * 2])[0] == 0.0
 
 
 scores = st.lists(st.floats(0, 1), min_size=1, max_size=6)

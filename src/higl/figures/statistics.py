@@ -66,12 +66,13 @@ def stratified_bootstrap(
         level: of the interval.
 
     Returns:
-        IQM, lower and upper end of the percentile interval, each [N].
+        IQM over all runs, each of the same weight; lower and upper end of the percentile interval, NaN if a task has
+        but one run. Each [N].
     """
     rng = np.random.default_rng(seed)
     everything = np.concatenate(strata)
     centre = interquartile_mean(everything)
-    if max(map(len, strata)) < 2:  # redrawing one run gives it back, which is no interval
+    if min(map(len, strata)) < 2:  # redrawing one run gives it back, as if there were no other it could have been
         return centre, np.full_like(centre, np.nan), np.full_like(centre, np.nan)
     redrawn = [stratum[rng.integers(len(stratum), size=(draws, len(stratum)))] for stratum in strata]
     samples = interquartile_mean(np.concatenate(redrawn, axis=1), axis=1)

@@ -52,6 +52,11 @@ it was before NAME became part of it. *Reported* is what others report for the s
 the paper's figures are plots without numbers, so most rows have none.
 """
 
+_COMPARED = (
+    "Final success at the same number of steps. There is no interval where a task has but one seed of an algorithm: it "
+    "would be too narrow."
+)
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -191,24 +196,28 @@ def _comparison(curves: Sequence[Curve]) -> str:
     if not rows:
         return ""
     columns = ["", "steps", "seeds", "HIGL", "HRAC", "a HIGL seed does better than an HRAC seed (95%)"]
-    text = f"## HIGL over HRAC\n\nFinal success at the same number of steps.\n\n{table(columns, rows)}"
+    text = f"## HIGL over HRAC\n\n{_COMPARED}\n\n{table(columns, rows)}"
     return text + ("\n" + _over_all_tasks(pairs) if len(pairs) > 1 else "")
 
 
 def _versus(first: Sequence[float], second: Sequence[float]) -> list[str]:
     likely, low, high = probability_of_improvement([(first, second)])
     means = [f"{100 * np.mean(scores):.1f}%" for scores in (first, second)]
-    # One seed on each side: redrawing it gives it back, which is no interval.
-    interval = f" ({percent(low)} to {percent(high)})" if min(len(first), len(second)) > 1 else ""
+    interval = "" if math.isnan(low) else f" ({percent(low)} to {percent(high)})"
     return [*means, f"{percent(likely)}{interval}"]
 
 
 def _over_all_tasks(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> str:
     likely, low, high = probability_of_improvement(pairs)
-    lines = [f"Over these {len(pairs)} tasks: probability of improvement {_with_interval(likely, low, high)}"]
-    for name, place in (("HIGL", 0), ("HRAC", 1)):
-        lines.append(f"IQM of {name} {_with_interval(*stratified_iqm([pair[place] for pair in pairs]))}")
-    return "; ".join(lines) + ".\n"
+    iqms = [
+        f"{name} {_with_interval(*stratified_iqm([pair[place] for pair in pairs]))}"
+        for place, name in enumerate(("HIGL", "HRAC"))
+    ]
+    return (
+        f"Over these {len(pairs)} tasks, each of the same weight: probability of improvement "
+        f"{_with_interval(likely, low, high)}. "
+        f"Over all their seeds, each of the same weight: IQM of {', of '.join(iqms)}.\n"
+    )
 
 
 def _with_interval(centre: float, low: float, high: float) -> str:

@@ -83,7 +83,10 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def stratified_iqm(strata: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """Return the IQM of a number over all seeds of all tasks, and its 95% interval; seeds are redrawn per task."""
+    """Return the IQM of a number over all seeds of all tasks, and its 95% interval; seeds are redrawn per task.
+
+    Every seed has the same weight. Where a task has but one there is no interval (NaN).
+    """
     centre, low, high = stratified_bootstrap([np.asarray(stratum, float)[:, None] for stratum in strata])
     return float(centre[0]), float(low[0]), float(high[0])
 
@@ -93,8 +96,8 @@ def probability_of_improvement(
 ) -> tuple[float, float, float]:
     """Return how likely a seed of the first does better than one of the second, over tasks, with its 95% interval.
 
-    Equal scores count half. The interval is from a bootstrap that redraws seeds within each task and algorithm; where
-    each has but one seed there is none (NaN).
+    Equal scores count half, and every task has the same weight. The interval is from a bootstrap that redraws seeds
+    within each task and algorithm; where one of these has but one seed there is none (NaN).
 
     Args:
         pairs: for each task the scores of the first and of the second.
@@ -109,7 +112,7 @@ def probability_of_improvement(
         redrawn_x = x[rng.integers(len(x), size=(draws, len(x)))]
         redrawn_y = y[rng.integers(len(y), size=(draws, len(y)))]
         samples.append(_better(redrawn_x[:, :, None], redrawn_y[:, None, :]).mean(axis=(1, 2)))
-    if max(len(scores) for pair in pairs for scores in pair) < 2:
+    if min(len(scores) for pair in pairs for scores in pair) < 2:
         return float(np.mean(centres)), np.nan, np.nan
     tail = 50 * (1 - LEVEL)
     low, high = np.percentile(np.mean(samples, axis=0), [tail, 100 - tail])
