@@ -36,7 +36,7 @@ def cost_key(config: Config) -> str:
         f"{config.high.period}",
         f"{adjacency.hidden}{adjacency.embedding}/{adjacency.batch_size}x{adjacency.epochs}/{adjacency.every}"
         f"upto{adjacency.all_pairs_up_to}"
-        if config.uses_adjacency
+        if config.reads_adjacency_network
         else "",
         f"{config.evaluation.episodes}/{config.evaluation.every}",
         f"{config.num_envs}",
