@@ -87,7 +87,7 @@ def test_figure_of_landmarks(tmp_path, capsys):
     """Figure 6 is made of landmark maps, of the first run that has any."""
     config = make_plan(read_catalogue()["fig6"], tmp_path)[0].config
     for seed in range(2):
-        folder = tmp_path / f"ant-maze-u-dense-higl-{seed}"
+        folder = tmp_path / f"ant-maze-u-dense-higl-coverage20-{seed}"
         synthetic_run(folder, "ant-maze-u", snapshots=3 * seed)
         (folder / "config.toml").write_text(to_toml(replace(config, seed=seed)))
         facts = json.loads((folder / "run.json").read_text()) | {"saved_step": config.steps}
@@ -97,7 +97,7 @@ def test_figure_of_landmarks(tmp_path, capsys):
     assert main(words) == 1
     assert "has no snapshot yet" in capsys.readouterr().err
     assert main([*words, "--seeds", "2"]) == 0
-    assert capsys.readouterr().out == f"{file}: ant-maze-u-dense-higl-1\n"
+    assert capsys.readouterr().out == f"{file}: ant-maze-u-dense-higl-coverage20-1\n"
     assert "Figure 6" in file.read_text()
     assert "Ant Maze U (dense): HIGL, seed 1" in file.read_text()
 
@@ -202,6 +202,7 @@ def test_step_times_are_measured_once_for_each_kind_of_run(tmp_path, monkeypatch
         ("adjacency.batch_size", 32),
         ("adjacency.embedding", 16),
         ("landmarks.central", False),
+        ("landmarks.measure", "goal"),
         ("high.relabel", True),
     ],
 )
