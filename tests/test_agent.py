@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -15,9 +16,10 @@ from reach import SMALL, ReachEnv
 import higl
 from higl.agent import Agent, State
 from higl.cli import main
+from higl.config import Config
 from higl.envs.check import TaskError
 from higl.loop import EpisodeError
-from higl.policy_file import PolicyFileError
+from higl.policy_file import PolicyFileError, read_arrays, write_arrays
 from higl.rollout import collect_episode
 from higl.runlog import WrongFolderError
 from higl.settings import SettingsError
@@ -311,6 +313,22 @@ def test_learning_on_from_a_full_file_is_learning_on(trained, tmp_path):
     assert again.steps == 200
     np.testing.assert_array_equal(actions(again), actions(other))
     assert not np.array_equal(actions(again), actions(trained))
+
+
+def test_a_full_file_of_an_earlier_version_learns_on_as_it_did(trained, tmp_path):
+    file = tmp_path / "agent.safetensors"
+    trained.save(file, full=True)
+    metadata, arrays = read_arrays(file)
+    settings = json.loads(metadata["config"])
+    del settings["greedy"], settings["landmarks"]["central"]
+    write_arrays(file, metadata | {"config": json.dumps(settings)}, arrays)
+    assert Config().greedy > 0
+    assert Config().landmarks.central
+    old = higl.HIGL.load(file, make).config
+    assert (old.greedy, old.landmarks.central) == (0.0, False)
+    write_arrays(file, metadata | {"config": json.dumps(settings | {"grady": 1})}, arrays)
+    with pytest.raises(PolicyFileError, match="grady"):
+        higl.HIGL.load(file, make)
 
 
 def test_a_policy_file_acts_and_does_not_learn(trained, tmp_path):

@@ -11,7 +11,9 @@ import msgspec
 from higl.checkpoint import Arrays, Counters, learner_arrays
 from higl.config import Config
 from higl.learner import Learner
-from higl.policy_file import FORMAT, read_arrays, write_arrays
+from higl.policy_file import FORMAT, PolicyFileError, read_arrays, write_arrays
+from higl.runlog import BEFORE_THE_SETTING
+from higl.settings import SettingsError, apply, flat
 
 KIND = "agent"
 
@@ -37,5 +39,8 @@ def load_agent(path: Path) -> tuple[Config, Arrays, Counters] | None:
     metadata, arrays = read_arrays(path)
     if metadata.get("kind") != KIND:
         return None
-    config = msgspec.json.decode(metadata["config"], type=Config)
+    try:  # of an earlier version too, as it learned
+        config = apply(Config(), BEFORE_THE_SETTING | flat(json.loads(metadata["config"])))
+    except SettingsError as error:
+        raise PolicyFileError(f"{path}: {error}") from None
     return config, arrays, msgspec.json.decode(metadata["counters"], type=Counters)
