@@ -25,7 +25,8 @@ from higl.figures.statistics import (
     smooth,
     stratified_bootstrap,
 )
-from higl.figures.style import seconds_text, steps_text, variant_colour
+from higl.figures.style import steps_text, variant_colour
+from higl.progress import duration
 
 
 def test_smoothing_is_the_mean_of_what_lies_in_the_window_before():
@@ -164,5 +165,5 @@ def test_long_labels_go_below_the_title_and_no_further(tmp_path):
 
 def test_words_and_colours():
     assert [steps_text(number) for number in (0, 950, 60_000, 1_250_000)] == ["0", "950", "60k", "1.25M"]
-    assert [seconds_text(number) for number in (42, 200, 7500)] == ["42s", "3m 20s", "2h 05m"]
+    assert [duration(number) for number in (42, 200, 7500)] == ["42s", "3m 20s", "2h 05m"]
     assert len({variant_colour("higl", variant) for variant in range(4)}) == 4

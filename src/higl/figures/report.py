@@ -20,7 +20,8 @@ from higl.figures import svg
 from higl.figures.curves import LOSSES, OTHER, PROGRESS, Panel, evaluation_panels, metric_panels, stage_times
 from higl.figures.maps import goal_size, load_snapshots, projections, success_of
 from higl.figures.runs import Columns, Run, algorithm_name, notices_of, task_title
-from higl.figures.style import OTHER_STAGE, STAGE_COLOURS, dashes, seconds_text, steps_text
+from higl.figures.style import OTHER_STAGE, STAGE_COLOURS, dashes, steps_text
+from higl.progress import duration
 from higl.settings import flat
 
 MOST_MOMENTS = 40
@@ -240,7 +241,7 @@ def _key_facts(run: Run, *, with_state: bool) -> str:
     facts |= {"steps": f"{steps_text(run.last_step)}{share}", "success, last 5": _latest(run), "best 5": _best(run)}
     clock = run.metrics.get("time", np.zeros(0))
     if len(clock) and np.isfinite(clock[-1]):
-        facts["time"] = seconds_text(float(clock[-1]))
+        facts["time"] = duration(float(clock[-1]))
     times = stage_times(run)
     if times is not None:
         facts["each step"] = f"{sum(times.milliseconds.values()) + times.other:.1f} ms"
@@ -371,7 +372,7 @@ def _times(run: Run, level: str) -> str:
     return (
         f"<{level}>Where the time goes</{level}>{svg.times_bar(times)}"
         f"{_table(('stage', '#ms a step', '#share'), rows)}"
-        f'<p class="note">{steps_text(times.steps)} steps in {seconds_text(times.seconds)}, without the first episode, '
+        f'<p class="note">{steps_text(times.steps)} steps in {duration(times.seconds)}, without the first episode, '
         "which compiles the programs</p>"
     )
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import colorsys
 
-from higl.progress import duration
-
 ALGORITHM_COLOURS = {"higl": "#0072B2", "hrac": "#D55E00", "hiro": "#009E73"}
 OTHER_COLOUR = "#7A5195"
 DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
@@ -65,6 +63,3 @@ def number_text(number: float) -> str:
     """Return a number as short as it can be told from any other: 4, 0.02, 1e-05, 0.1234567."""
     short = f"{number:g}"
     return short if isinstance(number, float) and float(short) == number else repr(number)
-
-
-seconds_text = duration
