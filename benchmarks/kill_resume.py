@@ -57,8 +57,8 @@ def evaluations(run: Path) -> list[list[str]]:
 
 def differences(first: Path, second: Path) -> list[str]:
     """Return what is not the same in two runs."""
-    from higl.checkpoint import Checkpoints, differing
-    from higl.policy_file import read_arrays
+    from higl.run.checkpoint import Checkpoints, differing
+    from higl.run.policy_file import read_arrays
 
     states = [Checkpoints(run / "checkpoints").load(print) for run in (first, second)]
     policies = [read_arrays(run / "policy.safetensors")[1] for run in (first, second)]

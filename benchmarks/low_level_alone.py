@@ -23,11 +23,11 @@ import numpy as np
 import tyro
 
 import higl.envs  # noqa: F401  (registers the environments)
-from higl.health import episode_metrics
-from higl.learner import Learner
-from higl.presets import preset
-from higl.rollout import Policy, Spaces, collect_episode
-from higl.settings import apply
+from higl.algo.health import episode_metrics
+from higl.algo.learner import Learner
+from higl.algo.rollout import Policy, Spaces, collect_episode
+from higl.settings.layers import apply
+from higl.settings.presets import preset
 
 HALL = ("#########", *(["#.......#"] * 3), "#...S...#", *(["#.......#"] * 3), "#########")
 RADIUS = 3.0

@@ -19,13 +19,13 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 
-from higl.checkpoint import Checkpoints, restore_learner
+from higl.algo.high import pseudo_landmark
+from higl.algo.learner import Learner, LearnerState
+from higl.algo.replay import sample
+from higl.algo.rollout import Spaces
 from higl.envs.make import make_env_of
-from higl.high import pseudo_landmark
-from higl.learner import Learner, LearnerState
-from higl.replay import sample
-from higl.rollout import Spaces
-from higl.runlog import CHECKPOINTS, read_config
+from higl.run.checkpoint import Checkpoints, restore_learner
+from higl.run.folder import CHECKPOINTS, read_config
 
 
 @dataclass

@@ -19,9 +19,9 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
-from higl import config as config_module
-from higl.config import Config
-from higl.presets import BEST, PAPER
+from higl.settings import config as config_module
+from higl.settings.config import Config
+from higl.settings.presets import BEST, PAPER
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "higl"
 EXAMPLES = SOURCE.parents[1] / "examples"

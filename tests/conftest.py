@@ -20,6 +20,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["support.fixtures"]
+
 
 def _cache_directory() -> Path:
     """Return a folder for compiled JAX programs: one for each jaxlib version and kind of processor."""

@@ -11,18 +11,18 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from reach import SMALL, ReachEnv
+from support.reach import SMALL, ReachEnv
 
 import higl
 from higl.agent import Agent, State
+from higl.algo.rollout import collect_episode
 from higl.cli import main
-from higl.config import Config
 from higl.envs.check import TaskError
-from higl.loop import EpisodeError
-from higl.policy_file import PolicyFileError, read_arrays, write_arrays
-from higl.rollout import collect_episode
-from higl.runlog import WrongFolderError
-from higl.settings import SettingsError
+from higl.run.folder import WrongFolderError
+from higl.run.loop import EpisodeError
+from higl.run.policy_file import PolicyFileError, read_arrays, write_arrays
+from higl.settings.config import Config
+from higl.settings.layers import SettingsError
 
 
 def make() -> ReachEnv:
@@ -88,7 +88,7 @@ def test_unknown_settings_are_refused():
 
 def test_a_task_of_ours_has_its_preset():
     learned = higl.HRAC("higl/PointMaze-v0", reward="dense", seed=3, verbose=False)
-    from higl.presets import preset
+    from higl.settings.presets import preset
 
     assert learned.config.low == preset("point-maze", "hrac").low
     assert (learned.config.task, learned.config.algo, learned.config.reward) == ("point-maze", "hrac", "dense")
@@ -424,7 +424,7 @@ def test_greedy_episodes_are_trained_on_once_subgoals_are_no_longer_random(monke
         explored.append(explore)
         return collect_episode(env, policy, seed, explore=explore)
 
-    monkeypatch.setattr("higl.loop.collect_episode", collect)
+    monkeypatch.setattr("higl.run.loop.collect_episode", collect)
     high = SMALL.get("high", {}) | {"random_steps": 40}
     agent(greedy=greedy, high=high, evaluation={"every": 1_000, "episodes": 1}).learn(100)
     # Five training episodes of 20 steps, then the evaluation at the end.
@@ -433,8 +433,8 @@ def test_greedy_episodes_are_trained_on_once_subgoals_are_no_longer_random(monke
 
 @pytest.mark.parametrize("explore", [[True, True], [True, False], [False, False]])
 def test_a_batched_episode_is_the_single_one(trained, explore):
+    from higl.algo.rollout import collect_episodes
     from higl.envs.adapt import make_vector
-    from higl.rollout import collect_episodes
 
     env = make_vector([make, lambda: ReachEnv(2, steps=13)])
     together = collect_episodes(env, trained.policy, [4, 5], explore=explore)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from higl.config import Config
 from higl.envs.tasks import TASKS
-from higl.settings import setting_types
+from higl.settings.config import Config
+from higl.settings.layers import setting_types
 
 ROOT = Path(__file__).resolve().parents[1]
 

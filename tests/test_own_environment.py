@@ -10,11 +10,15 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
-from reach import ReachEnv
+from support.reach import ReachEnv
 
 import higl
-from higl.config import Config
-from higl.derive import (
+from higl.algo.rollout import explores
+from higl.envs.adapt import EndsInInfo, ObserveAchieved, make_vector, wrap_goal
+from higl.envs.check import TaskError, check_env
+from higl.envs.make import make_env
+from higl.settings.config import Config
+from higl.settings.derive import (
     derive,
     derive_schedule,
     episode_steps,
@@ -24,12 +28,8 @@ from higl.derive import (
     random_traces,
     time_entry,
 )
-from higl.envs.adapt import EndsInInfo, ObserveAchieved, make_vector, wrap_goal
-from higl.envs.check import TaskError, check_env
-from higl.envs.make import make_env
-from higl.presets import preset
-from higl.rollout import explores
-from higl.settings import apply
+from higl.settings.layers import apply
+from higl.settings.presets import preset
 
 GOAL = Box(-np.inf, np.inf, (2,), np.float64)
 
@@ -139,7 +139,7 @@ def test_what_is_no_environment_is_refused():
 
 
 def test_episodes_that_do_not_end_are_refused(monkeypatch):
-    monkeypatch.setattr("higl.derive.LONGEST_EPISODE", 50)
+    monkeypatch.setattr("higl.settings.derive.LONGEST_EPISODE", 50)
     with pytest.raises(TaskError, match="TimeLimit"):
         higl.HIGL(ReachEnv(steps=1000), verbose=False)
 

@@ -3,15 +3,15 @@
 import json
 
 import pytest
-from tiny import SETTINGS, TASK
+from support.tiny import SETTINGS, TASK
 
 from higl import pretrained
-from higl.config import Config
-from higl.learner import Learner
-from higl.policy_file import load_policy, save_policy
-from higl.rollout import Spaces
-from higl.runlog import POLICY, RunFolder, RunFolderError
-from higl.settings import apply
+from higl.algo.learner import Learner
+from higl.algo.rollout import Spaces
+from higl.run.folder import POLICY, RunFolder, RunFolderError
+from higl.run.policy_file import load_policy, save_policy
+from higl.settings.config import Config
+from higl.settings.layers import apply
 
 
 @pytest.fixture

@@ -14,28 +14,28 @@ import jax
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from higl.agent_file import load_agent, save_agent
-from higl.checkpoint import Checkpoints, restore_learner
-from higl.config import Algorithm, Config, Preset, Reward
-from higl.derive import NO_SUCCESS_TOLD, derive, derive_schedule, describe, tells_success
+from higl.algo.learner import Learner, Metrics
+from higl.algo.low import goal_transition
+from higl.algo.rollout import Episode, Policy, Spaces, collect_episode
+from higl.algo.seeds import MEASURING, episode_seed
 from higl.envs.adapt import make_vector, with_achieved
 from higl.envs.check import TaskError, check_env
 from higl.envs.make import adapted, is_own, make_env
-from higl.evaluation import Evaluation, Outcome
-from higl.files import replace_file
-from higl.learner import Learner, Metrics
-from higl.loop import Callback, Loop, Row
-from higl.low import goal_transition
-from higl.policy_file import load_policy, save_policy
-from higl.presets import has_preset
-from higl.presets import preset as preset_of
-from higl.process import compilation_cache
-from higl.progress import Progress, Silent, make_progress
-from higl.rollout import Episode, Policy, Spaces, collect_episode
-from higl.runlog import CHECKPOINTS, CONFIG, RunFolder, is_run, read_config
-from higl.seeds import MEASURING, episode_seed
-from higl.settings import SettingsError, apply, flat, to_toml
-from higl.train import Training, check_spaces
+from higl.run.agent_file import load_agent, save_agent
+from higl.run.checkpoint import Checkpoints, restore_learner
+from higl.run.files import replace_file
+from higl.run.folder import CHECKPOINTS, CONFIG, RunFolder, is_run, read_config
+from higl.run.loop import Callback, Loop, Row
+from higl.run.measure import Evaluation, Outcome
+from higl.run.policy_file import load_policy, save_policy
+from higl.run.process import compilation_cache
+from higl.run.progress import Progress, Silent, make_progress
+from higl.run.training import Training, check_spaces
+from higl.settings.config import Algorithm, Config, Preset, Reward
+from higl.settings.derive import NO_SUCCESS_TOLD, derive, derive_schedule, describe, tells_success
+from higl.settings.layers import SettingsError, apply, flat, to_toml
+from higl.settings.presets import has_preset
+from higl.settings.presets import preset as preset_of
 
 # What says the task and the algorithm in Python.
 _INSTEAD = {"task": "give the task's name as the environment", "algo": "use higl.HIGL, higl.HRAC or higl.HIRO"}
@@ -63,8 +63,8 @@ class Agent:
         test_env: Environment of the evaluations. Not given: the task's test mode; another of what `env` makes; or
             `env` itself.
         verbose: Tell what was derived, and show the progress of `learn`.
-        settings: Any setting of `higl.config`, as `landmarks={"coverage": 10}` or `**{"landmarks.coverage": 10}`;
-            `num_envs=4` collects from four environments at once.
+        settings: Any setting of `higl.settings.config`, as `landmarks={"coverage": 10}` or
+            `**{"landmarks.coverage": 10}`; `num_envs=4` collects from four environments at once.
 
     An environment that no preset knows is looked at for a moment, and settings that fit it are derived and told.
 

@@ -22,11 +22,11 @@ COMMANDS = {
     "runs": ("higl.commands.runs", "runs", "list runs with their state and latest success"),
     "sweep": ("higl.commands.sweep", "sweep", "many runs: the figures of the paper, or your own"),
     "results": ("higl.commands.results", "results", "keep the results of runs, and make the page of them"),
-    "plot": ("higl.figures.commands", "plot", "draw learning curves of runs"),
-    "landmarks": ("higl.figures.commands", "landmarks", "draw a run's landmark maps"),
-    "render": ("higl.figures.commands", "render", "make a video of a run's policy"),
-    "report": ("higl.figures.commands", "report", "write one page about runs"),
-    "watch": ("higl.figures.commands", "watch", "serve that page to this machine while runs train"),
+    "plot": ("higl.commands.figures", "plot", "draw learning curves of runs"),
+    "landmarks": ("higl.commands.figures", "landmarks", "draw a run's landmark maps"),
+    "render": ("higl.commands.figures", "render", "make a video of a run's policy"),
+    "report": ("higl.commands.figures", "report", "write one page about runs"),
+    "watch": ("higl.commands.figures", "watch", "serve that page to this machine while runs train"),
     "bench": ("higl.commands.bench", "bench", "time every stage of a run on this machine"),
     "tasks": ("higl.commands.tasks", "tasks", "list the tasks"),
     "show": ("higl.commands.tasks", "show", "draw a task"),
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _unknown(word: str) -> int:
-    from higl.settings import nearest
+    from higl.settings.layers import nearest
 
     print(f"higl: unknown command {word!r}{nearest(word, COMMANDS)} (`higl --help` lists them)", file=sys.stderr)
     return 2

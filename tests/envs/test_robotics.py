@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from higl.derive import derive
 from higl.envs.make import adapted, make_env
-from higl.presets import preset
+from higl.settings.derive import derive
+from higl.settings.presets import preset
 
 pytest.importorskip("gymnasium_robotics")
 
@@ -24,9 +24,9 @@ TASKS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_settings_are_derived(task, monkeypatch):
-    monkeypatch.setattr("higl.derive.EPISODES", 3)
-    monkeypatch.setattr("higl.derive.STEPS", 30)
-    monkeypatch.setattr("higl.derive.RESETS", 10)
+    monkeypatch.setattr("higl.settings.derive.EPISODES", 3)
+    monkeypatch.setattr("higl.settings.derive.STEPS", 30)
+    monkeypatch.setattr("higl.settings.derive.RESETS", 10)
     size, goals, hidden, in_front = TASKS[task]
     env = make_env(task)
     config, _ = derive(preset(task), (), env)

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from synthetic import synthetic_run
+from support.synthetic import synthetic_run
 
 from higl.figures.curves import (
     LOSSES,
@@ -26,7 +26,7 @@ from higl.figures.statistics import (
     stratified_bootstrap,
 )
 from higl.figures.style import steps_text, variant_colour
-from higl.progress import duration
+from higl.run.progress import duration
 
 
 def test_smoothing_is_the_mean_of_what_lies_in_the_window_before():

@@ -3,10 +3,10 @@
 import shutil
 
 import pytest
-from browser import wait_for
-from synthetic import synthetic_run
-from test_watch import serving
+from support.browser import wait_for
+from support.synthetic import synthetic_run
 
+from figures.test_watch import serving
 from higl.figures.report import write_report
 from higl.figures.runs import find_runs
 

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from synthetic import synthetic_run
+from support.synthetic import synthetic_run
 
 from higl.figures.report import build_report, write_report
 from higl.figures.runs import find_runs, read_run

@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from synthetic import synthetic_run
+from support.synthetic import synthetic_run
 
-from higl.config import LandmarksConfig
 from higl.figures.runs import NoRunsError, find_runs, group_runs, notices_of, read_run, task_title
-from higl.runlog import read_config
+from higl.run.folder import read_config
+from higl.settings.config import LandmarksConfig
 
 
 def test_a_whole_run(runs_folder):

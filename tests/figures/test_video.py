@@ -3,17 +3,17 @@
 import imageio.v2 as imageio
 import numpy as np
 import pytest
-from policies import give_policy
-from synthetic import synthetic_run
-from tiny import TASK
+from support.policies import give_policy
+from support.synthetic import synthetic_run
+from support.tiny import TASK
 
-from higl.config import Config
+from higl.algo.rollout import Episode
 from higl.envs import render
 from higl.envs.render import RenderError
 from higl.figures import scene, video
 from higl.figures.runs import read_run
 from higl.figures.video import Take, VideoError, captioned, make_video
-from higl.rollout import Episode
+from higl.settings.config import Config
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +90,9 @@ def test_the_best_episode_is_the_one_that_reached_the_goal_soonest():
 
 
 def test_an_episode_is_cut_some_steps_after_success(monkeypatch):
-    import higl.rollout
+    import higl.algo.rollout
 
-    monkeypatch.setattr(higl.rollout, "collect_episode", lambda *_, **__: episode(4, length=400))
+    monkeypatch.setattr(higl.algo.rollout, "collect_episode", lambda *_, **__: episode(4, length=400))
     (take,) = video._takes(None, None, 0, 1, whole=False)
     assert take.length == 5 + video._AFTER_SUCCESS
     (take,) = video._takes(None, None, 0, 1, whole=True)

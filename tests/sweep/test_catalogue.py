@@ -5,16 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.sweeps import make_run
 
-from higl.config import Config
-from higl.presets import preset
-from higl.settings import SettingsError, apply
+from higl.run.naming import run_name, variant_name
+from higl.settings.config import Config
+from higl.settings.layers import SettingsError, apply
+from higl.settings.presets import preset
 from higl.sweep.catalogue import CatalogueError, find_entry, read_catalogue
 from higl.sweep.estimate import StepTimes, hours_left
-from higl.sweep.naming import run_name, variant_name
 from higl.sweep.plan import Standing, arguments, make_plan, matches, standing, write_settings
-
-from .helpers import make_run
 
 PAPER = read_catalogue()
 

@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from support.sweeps import STAND_IN, evaluated, history, kill, status, wait_until
 
-from higl.runlog import RunFolder
-from higl.settings import SettingsError
+from higl.run.folder import RunFolder
+from higl.settings.layers import SettingsError
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.local import LocalBackend, choose_cores
 from higl.sweep.plan import make_plan, reason_of_failure, standing
 from higl.sweep.runner import Summary, print_summary, run_sweep
-
-from .helpers import STAND_IN, evaluated, history, kill, status, wait_until
 
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
 

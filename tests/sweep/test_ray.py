@@ -14,11 +14,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.sweeps import STAND_IN, evaluated, history, kill, status, wait_until
 
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.plan import make_plan, standing
-
-from .helpers import STAND_IN, evaluated, history, kill, status, wait_until
 
 if importlib.util.find_spec("ray") is None:
     pytest.skip(
@@ -65,7 +64,7 @@ class Cluster:
     def __init__(self, environment: dict[str, str]):
         self.environment = environment
         self._keeper = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("ray_nodes.py"))],
+            [sys.executable, str(Path(__file__).parents[1] / "support" / "ray_nodes.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -7,14 +7,13 @@ import threading
 import time
 
 import pytest
+from support.sweeps import STAND_IN, history, status
 
 from higl.cli import main
 from higl.sweep.catalogue import read_catalogue
-from higl.sweep.mind import Outcome, mind_run
 from higl.sweep.plan import make_plan, write_settings
 from higl.sweep.ray import RayError, connect
-
-from .helpers import STAND_IN, history, status
+from higl.sweep.supervise import Outcome, mind_run
 
 
 @pytest.fixture

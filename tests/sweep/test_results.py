@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from support.sweeps import make_run
 
 from higl.cli import main
 from higl.sweep.page import make_page
 from higl.sweep.results import ResultsError, add_run, keep_test, read_results
-
-from .helpers import make_run
 
 ROOT = Path(__file__).resolve().parents[2]
 

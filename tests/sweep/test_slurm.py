@@ -16,12 +16,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from support.sweeps import STAND_IN, call_higl, evaluated, history, kill, status, wait_until
 
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.plan import PlannedRun, make_plan, standing
 from higl.sweep.slurm import job_name
-
-from .helpers import STAND_IN, call_higl, evaluated, history, kill, status, wait_until
 
 PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 DAEMONS = {name: shutil.which(name, path=PLACES) for name in ("munged", "slurmctld", "slurmd")}

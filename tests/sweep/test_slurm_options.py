@@ -6,14 +6,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.sweeps import call_higl
 
 from higl.cli import main
 from higl.sweep import slurm
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.plan import make_plan
 from higl.sweep.slurm import SlurmBackend, SlurmError, job_name, read_slurm_options
-
-from .helpers import call_higl
 
 
 def test_options():

@@ -9,9 +9,9 @@ from typing import Annotated
 import tyro
 
 from higl.commands.arguments import Cores, Device, Switch, asks_for_help, one_line_errors, read_options, show_help
-from higl.config import Algorithm
-from higl.process import prepare_process
-from higl.settings import SettingsError
+from higl.run.process import prepare_process
+from higl.settings.config import Algorithm
+from higl.settings.layers import SettingsError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +52,9 @@ def bench(arguments: list[str]) -> int:
     if options.landmarks is not None and options.landmarks < 0:
         raise SettingsError("--landmarks: expected a number of landmarks")
     prepare_process(options.cores, options.device)
-    from higl.bench import run
-    from higl.presets import PAPER, short_name
-    from higl.train import check_device
+    from higl.run.bench import run
+    from higl.run.training import check_device
+    from higl.settings.presets import PAPER, short_name
 
     task = short_name(options.task)
     if task not in PAPER:

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from higl.commands.arguments import Cores, Run, Switch, asks_for_help, one_line_errors, read_options, show_help
-from higl.intervals import wilson_interval
-from higl.presets import has_rewards
 from higl.pretrained import pretrained_run
-from higl.process import available_cores, prepare_process
-from higl.runlog import POLICY, RunFolderError, WrongFolderError, is_run
-from higl.settings import SettingsError
+from higl.run.folder import POLICY, RunFolderError, WrongFolderError, is_run
+from higl.run.intervals import wilson_interval
+from higl.run.process import available_cores, prepare_process
+from higl.settings.layers import SettingsError
+from higl.settings.presets import has_rewards
 
 if TYPE_CHECKING:
-    from higl.evaluation import Outcome
+    from higl.run.measure import Outcome
 
 
 # Seed of the test episodes, if none is given.
@@ -54,7 +54,7 @@ def evaluate(arguments: list[str]) -> int:
     file = policy_path(pretrained_run(str(options.run)) if options.pretrained else options.run)
     prepare_process(options.cores)
     from higl.envs.make import hinting_at_load, make_env_of
-    from higl.policy_file import load_policy
+    from higl.run.policy_file import load_policy
 
     _, config = load_policy(file)
     with hinting_at_load(file if options.run.is_file() else options.run, config):
@@ -97,10 +97,10 @@ def measure(file: Path, seed: int, episodes: int) -> list[Outcome]:
 
 
 def _measure_share(file: Path, seed: int, indices: range) -> list[Outcome]:
+    from higl.algo.seeds import MEASURING, episode_seed
     from higl.envs.make import make_env_of
-    from higl.evaluation import evaluate as run_episodes
-    from higl.policy_file import load_policy
-    from higl.seeds import MEASURING, episode_seed
+    from higl.run.measure import evaluate as run_episodes
+    from higl.run.policy_file import load_policy
 
     policy, config = load_policy(file)
     env = make_env_of(config, "test")

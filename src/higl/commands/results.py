@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import tyro
 
 from higl.commands.arguments import Runs, Switch, asks_for_help, make_options, one_line_errors, show_help
-from higl.settings import SettingsError, nearest, parse_flags, setting_types
+from higl.settings.layers import SettingsError, nearest, parse_flags, setting_types
 
 Results = Annotated[Path, tyro.conf.arg(metavar="DIR")]
 
@@ -85,7 +85,7 @@ def add(options: AddOptions) -> int:
 def _tested(run: Path, episodes: int) -> dict[str, Any]:
     """Return what a run's policy comes to over test episodes."""
     from higl.commands.evaluate import TEST_SEED, measure, policy_path, summarise
-    from higl.process import prepare_process
+    from higl.run.process import prepare_process
 
     prepare_process(())
     return {"seed": TEST_SEED} | summarise(measure(policy_path(run), TEST_SEED, episodes))

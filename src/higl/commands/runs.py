@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from higl.commands.arguments import Switch, asks_for_help, one_line_errors, read_options, show_help
-from higl.runlog import (
+from higl.run.folder import (
     RunFolderError,
     WrongFolderError,
     is_run,

@@ -27,17 +27,17 @@ from higl.commands.arguments import (
     read_options,
     show_help,
 )
-from higl.config import Config, Preset
 from higl.figures.style import steps_text
-from higl.process import prepare_process
-from higl.progress import counted, duration
-from higl.runlog import RunFolderError
-from higl.settings import SettingsError, nearest, parse_flags, setting_types
+from higl.run.folder import RunFolderError
+from higl.run.naming import variant_name
+from higl.run.process import prepare_process
+from higl.run.progress import counted, duration
+from higl.settings.config import Config, Preset
+from higl.settings.layers import SettingsError, nearest, parse_flags, setting_types
 from higl.sweep.board import runs_table
 from higl.sweep.catalogue import MOST_SEEDS, Entry, find_entry, read_catalogue
 from higl.sweep.estimate import StepTimes, hours_left, measured, unmeasured, wall_hours
 from higl.sweep.local import LocalBackend, choose_cores
-from higl.sweep.naming import variant_name
 from higl.sweep.plan import PlannedRun, make_plan, standing
 from higl.sweep.runner import Backend, print_summary, run_sweep
 

@@ -22,13 +22,13 @@ from higl.commands.arguments import (
     read_options,
     show_help,
 )
-from higl.config import Config
-from higl.files import replace_file
-from higl.presets import has_preset
-from higl.process import prepare_process
-from higl.progress import Progress, make_progress
-from higl.runlog import CONFIG, RunFolder, is_run, read_config, read_facts, run_status
-from higl.settings import (
+from higl.run.files import replace_file
+from higl.run.folder import CONFIG, RunFolder, is_run, read_config, read_facts, run_status
+from higl.run.naming import run_name
+from higl.run.process import prepare_process
+from higl.run.progress import Progress, make_progress
+from higl.settings.config import Config
+from higl.settings.layers import (
     SettingsError,
     apply,
     build_config,
@@ -38,7 +38,7 @@ from higl.settings import (
     setting_types,
     to_toml,
 )
-from higl.sweep.naming import run_name
+from higl.settings.presets import has_preset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,8 +119,8 @@ def train(arguments: list[str]) -> int:
 def _derived(config: Config, given: set[str], options: TrainOptions) -> Config:
     """Return the settings of a task that no preset knows, fitted to its environment, and tell them."""
     prepare_process(options.cores, options.device)
-    from higl.derive import NO_SUCCESS_TOLD, derive, derive_schedule, describe, tells_success
     from higl.envs.make import make_env
+    from higl.settings.derive import NO_SUCCESS_TOLD, derive, derive_schedule, describe, tells_success
 
     env = make_env(config.task, config.reward)
     config, derived = derive(config, given, env)
@@ -202,8 +202,8 @@ def _work(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
 
     with nullcontext() if new else hinting_at_load(out, config):
         env = make_envs_of(config, processes=options.processes)
-    from higl.rollout import Spaces
-    from higl.train import Training, check_device, check_spaces
+    from higl.algo.rollout import Spaces
+    from higl.run.training import Training, check_device, check_spaces
 
     check_device(options.device)
     check_spaces(config, Spaces.of(env))

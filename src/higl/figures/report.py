@@ -21,8 +21,8 @@ from higl.figures.curves import LOSSES, OTHER, PROGRESS, Panel, evaluation_panel
 from higl.figures.maps import goal_size, load_snapshots, projections, success_of
 from higl.figures.runs import Columns, Run, algorithm_name, notices_of, task_title
 from higl.figures.style import OTHER_STAGE, STAGE_COLOURS, dashes, steps_text
-from higl.progress import duration
-from higl.settings import flat
+from higl.run.progress import duration
+from higl.settings.layers import flat
 
 MOST_MOMENTS = 40
 """Snapshots in the slider of a run, at most."""
@@ -399,7 +399,7 @@ def _settings(run: Run, key: str) -> str:
 
 def _preset_of(run: Run) -> dict[str, Any]:
     """Return the settings that the run's preset has today; nothing if it has none."""
-    from higl.presets import preset
+    from higl.settings.presets import preset
 
     try:
         return flat(asdict(preset(run.task, run.settings["algo"], run.settings["preset"])))

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from higl.config import Config
 from higl.figures.style import number_text
-from higl.presets import has_rewards
-from higl.runlog import BEFORE_THE_SETTING, CONFIG, EVALUATIONS, FACTS, METRICS, POLICY, SNAPSHOTS, run_status
-from higl.settings import flat
+from higl.run.folder import BEFORE_THE_SETTING, CONFIG, EVALUATIONS, FACTS, METRICS, POLICY, SNAPSHOTS, run_status
+from higl.settings.config import Config
+from higl.settings.layers import flat
+from higl.settings.presets import has_rewards
 
 VIDEO = "video.mp4"
 """Where `higl render` puts a run's video, and the report looks for it."""

@@ -13,9 +13,9 @@ from higl.figures.maps import load_snapshots, projections
 from higl.figures.runs import Columns, Run, algorithm_name, task_title
 
 if TYPE_CHECKING:
-    from higl.config import Config
+    from higl.algo.rollout import Episode, Policy
     from higl.figures.scene import Markers, Moment
-    from higl.rollout import Episode, Policy
+    from higl.settings.config import Config
 
 FRAMES_PER_SECOND = 25
 # Frames that the first and the last picture of an episode stay.
@@ -105,7 +105,7 @@ def make_video(
 
 
 def _load_policy(run: Run) -> tuple[Policy, Config]:
-    from higl.policy_file import PolicyFileError, load_policy
+    from higl.run.policy_file import PolicyFileError, load_policy
 
     if not run.policy.exists():
         raise VideoError(f"{run.path} has no policy yet: it is written with the first checkpoint")
@@ -129,8 +129,8 @@ def _make_env(run: Run, config: Config, size: int) -> Any:
 
 def _takes(env: Any, policy: Policy, seed: int, count: int, whole: bool) -> list[Take]:
     """Act out episodes without drawing anything."""
-    from higl.rollout import collect_episode
-    from higl.seeds import MEASURING, episode_seed
+    from higl.algo.rollout import collect_episode
+    from higl.algo.seeds import MEASURING, episode_seed
 
     takes = []
     for index in range(count):
@@ -223,8 +223,8 @@ class PicturePainter:
 
 def _frames(env: Any, policy: Policy, config: Config, takes: list[Take], painter: Any) -> Iterator[np.ndarray]:
     """Act out the episodes again, action by action, and yield every picture with its caption."""
+    from higl.algo.low import subgoal_target
     from higl.figures.scene import Moment
-    from higl.low import subgoal_target
 
     for number, take in enumerate(takes):
         episode = take.episode

@@ -11,7 +11,7 @@ from typing import Any
 
 from higl.figures.report import build_report
 from higl.figures.runs import VIDEO, NoRunsError, Run, find_runs
-from higl.runlog import CONFIG, EVALUATIONS, FACTS, METRICS, SNAPSHOTS
+from higl.run.folder import CONFIG, EVALUATIONS, FACTS, METRICS, SNAPSHOTS
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8765

@@ -10,8 +10,7 @@ import json
 import shutil
 from pathlib import Path
 
-from higl.presets import short_name
-from higl.runlog import (
+from higl.run.folder import (
     CONFIG,
     EVALUATIONS,
     FACTS,
@@ -23,6 +22,7 @@ from higl.runlog import (
     read_config,
     read_facts,
 )
+from higl.settings.presets import short_name
 
 FOLDER = Path(__file__).parent
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from higl.figures.style import steps_text
-from higl.progress import duration
+from higl.run.progress import duration
 from higl.sweep.plan import PlannedRun, Standing, standing
 
 _COLOURS = {"running": "green", "finished": "bold", "stopped": "yellow", "failed": "red", "damaged": "red"}

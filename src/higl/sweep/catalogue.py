@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from higl.config import Config, Reward
-from higl.presets import BEST
-from higl.settings import Layer, SettingsError, build_config, flat, nearest
+from higl.settings.config import Config, Reward
+from higl.settings.layers import Layer, SettingsError, build_config, flat, nearest
+from higl.settings.presets import BEST
 
 PAPER = Path(__file__).with_name("paper.toml")
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from higl import __version__
-from higl.config import Config
-from higl.files import replace_file
-from higl.process import compilation_cache
+from higl.run.files import replace_file
+from higl.run.process import compilation_cache
+from higl.settings.config import Config
 from higl.sweep.plan import PlannedRun, Standing
 
 _FILE = "step-times.json"
@@ -78,7 +78,7 @@ class StepTimes:
 
 def measured(config: Config) -> float:
     """Measure a step with `higl bench`; this imports JAX."""
-    from higl.bench import run_bench
+    from higl.run.bench import run_bench
 
     return run_bench(config).milliseconds_per_step
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from higl.figures.runs import ALGORITHM_ORDER, task_title
 from higl.figures.style import steps_text
-from higl.progress import counted, duration
+from higl.run.progress import counted, duration
 from higl.sweep.results import Result, read_results
 from higl.sweep.statistics import (
     FINAL_WINDOW,

@@ -9,13 +9,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from higl.config import Config
-from higl.files import replace_file
-from higl.presets import has_preset
-from higl.runlog import RunFolderError, is_run, last_evaluation, last_step, read_config, read_facts, run_status
-from higl.settings import Layer, SettingsError, build_config, layer_to_toml, to_toml
+from higl.run.files import replace_file
+from higl.run.folder import RunFolderError, is_run, last_evaluation, last_step, read_config, read_facts, run_status
+from higl.run.naming import different_settings, run_name
+from higl.settings.config import Config
+from higl.settings.layers import Layer, SettingsError, build_config, layer_to_toml, to_toml
+from higl.settings.presets import has_preset
 from higl.sweep.catalogue import CatalogueError, Entry
-from higl.sweep.naming import different_settings, run_name
 
 State = Literal["waiting", "running", "finished", "stopped", "failed", "damaged", "other settings"]
 

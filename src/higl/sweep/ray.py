@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from higl.sweep.local import WORK
-from higl.sweep.mind import mind_run
 from higl.sweep.plan import PlannedRun
 from higl.sweep.runner import Ended
+from higl.sweep.supervise import mind_run
 
 # As often as it takes: only the death of a worker or a node counts, not a run that fails.
 _RETRIES = -1

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from higl.config import Config
-from higl.files import replace_file
-from higl.runlog import CONFIG, EVALUATIONS, RunFolderError, last_step, read_config, read_facts, run_status
-from higl.settings import SettingsError, to_toml
-from higl.sweep.naming import algorithm_name, different_settings, task_name
+from higl.run.files import replace_file
+from higl.run.folder import CONFIG, EVALUATIONS, RunFolderError, last_step, read_config, read_facts, run_status
+from higl.run.naming import algorithm_name, different_settings, task_name
+from higl.settings.config import Config
+from higl.settings.layers import SettingsError, to_toml
 
 RESULT_FACTS = "facts.json"
 TEST = "test.json"

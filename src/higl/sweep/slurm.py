@@ -22,12 +22,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from higl.files import replace_file
-from higl.settings import SettingsError
+from higl.run.files import replace_file
+from higl.settings.layers import SettingsError
 from higl.sweep.local import WORK
-from higl.sweep.mind import Outcome, mind_run
 from higl.sweep.plan import NOTES, PlannedRun, standing
 from higl.sweep.runner import STOPPED_CODES, Ended
+from higl.sweep.supervise import Outcome, mind_run
 from higl.sweep.work import PATIENCE
 
 _LOOK_EVERY = 2.0

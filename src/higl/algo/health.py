@@ -1,0 +1,104 @@
+"""The health of a run: what to look at before guessing why it does not learn. Host side, NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from higl.algo.adjacency import CellMatrix
+from higl.algo.high import high_input
+from higl.algo.low import Scheme, intrinsic_reward, low_input, subgoal_target, visible_entries
+from higl.algo.nets import MLP, mlp
+from higl.algo.rollout import Episode, high_rows, low_rows
+from higl.algo.td3 import TD3, Networks, actor_action, policy_value
+from higl.settings.config import AdjacencyConfig, Config
+
+# An action counts as saturated when it is this close to its range.
+_SATURATED = 0.99
+
+# A segment counts as still when it moved by less than this share of the distance to its subgoal: three in four of those
+# of ants on their backs, who kick, and one in twenty of the others.
+_STILL = 0.1
+
+
+def episode_metrics(config: Config, episode: Episode) -> dict[str, float]:
+    """Return what an episode alone shows: success, return, and how the low level did on its subgoals.
+
+    `low/progress` is how far a segment moved along its subgoal, in units of the goal space; `low/progress_share` is
+    the share of the distance to the subgoal that it covered; `low/still` is the share of segments that hardly moved at
+    all: a body that fell over or got stuck.
+    """
+    period, scheme = config.high.period, config.high.subgoals
+    return {
+        "episode/success": float(episode.success.any()),
+        "episode/return": float(episode.reward.sum()),
+        "episode/length": float(len(episode)),
+        **segment_metrics(episode, period, scheme),
+    }
+
+
+def segment_metrics(episode: Episode, period: int, scheme: Scheme) -> dict[str, float]:
+    """Return the low level's progress per segment, how far the subgoals lay, and how often it did not move."""
+    starts = np.arange(0, len(episode), period)
+    stops = np.minimum(starts + period, len(episode))
+    begin, end = episode.achieved[starts], episode.achieved[stops]
+    offset = subgoal_target(scheme, episode.subgoal[starts], begin) - begin
+    distance = np.linalg.norm(offset, axis=1)
+    left = np.linalg.norm(begin + offset - end, axis=1)
+    safe = np.maximum(distance, 1e-6)
+    return {
+        "low/progress": float((((end - begin) * offset).sum(1) / safe).mean()),
+        "low/progress_share": float(((distance - left) / safe).mean()),
+        "low/still": float((np.linalg.norm(end - begin, axis=1) < _STILL * distance).mean()),
+        "low/subgoal_distance": float(distance.mean()),
+    }
+
+
+def value_metrics(
+    config: Config, low: TD3, low_networks: Networks, high: TD3, high_networks: Networks, episode: Episode
+) -> dict[str, float]:
+    """Return values against returns, and how many of the low actor's own actions are at the end of their range.
+
+    `low/value` is V at the start of each segment, `low/value_excess` how much it is above the segment's discounted
+    intrinsic rewards plus the discounted V at its last step. `high/value` is V at the episode's start; `high/return`
+    what it should be: the discounted, scaled rewards of the segments, plus the discounted V of the last state where
+    that is no end.
+    """
+    rows = low_rows(config, episode)
+    visible = visible_entries(config.low, episode.observation.shape[1])
+    inputs = low_input(visible, rows.observation, rows.subgoal)
+    values = policy_value(low, low_networks, inputs)
+    actions = actor_action(low_networks.actor, np.float32(1.0), inputs)  # without exploration
+    starts = np.arange(0, len(episode), config.high.period)
+    lasts = np.minimum(starts + config.high.period, len(episode)) - 1
+    powers = config.low.discount ** (np.arange(len(episode)) % config.high.period)
+    rewards = intrinsic_reward(config.high.subgoals, rows.subgoal, rows.achieved, rows.next_achieved)
+    rewards = config.low.reward_scale * rewards * powers
+    # The last step of each segment stands for all that follows it: its value replaces its reward.
+    rewards[lasts] = values[lasts] * powers[lasts]
+    segments = high_rows(config, episode)
+    discounts = config.high.discount ** np.arange(len(segments.reward))
+    ends = high_input(episode.observation[[0, -1]], episode.desired[[0, -1]])
+    start_value, last_value = policy_value(high, high_networks, ends)
+    after = (1.0 - segments.end[-1]) * config.high.discount ** len(segments.reward) * last_value
+    return {
+        "low/saturated": float((np.abs(actions) > _SATURATED).mean()),
+        "low/value": float(values[starts].mean()),
+        "low/value_excess": float((values[starts] - np.add.reduceat(rewards, starts)).mean()),
+        "high/value": float(start_value),
+        "high/return": float((config.high.reward_scale * segments.reward * discounts).sum() + after),
+    }
+
+
+def adjacency_metrics(
+    config: AdjacencyConfig, network: MLP, matrix: CellMatrix, rng: np.random.Generator
+) -> dict[str, float]:
+    """Return how many of the adjacent and of the other pairs of cells the network tells rightly."""
+    first, second, adjacent = matrix.pairs(config.all_pairs_up_to, rng)
+    embedding = mlp(network, matrix.points)
+    distance = np.linalg.norm(embedding[first] - embedding[second], axis=1)
+    near = distance < config.epsilon + config.delta / 2
+    metrics = {}
+    for name, group, right in (("adjacent", adjacent > 0, near), ("other", adjacent == 0, ~near)):
+        if group.any():
+            metrics[f"adjacency/{name}_right"] = float(right[group].mean())
+    return metrics

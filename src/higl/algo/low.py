@@ -1,0 +1,108 @@
+"""The low level: pursues a subgoal for one segment (section 3, eq. 2 and 3).
+
+The functions on subgoals take NumPy or JAX arrays: the rollout and the compiled code share them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from higl.algo.nets import Array
+from higl.algo.td3 import TD3, Batch, Networks, policy_value
+from higl.settings.config import LowConfig
+
+Scheme = Literal["relative", "absolute"]
+
+
+class LowRow(NamedTuple):
+    """A low-level transition and the subgoal pursued: its reward and the subgoal's successor follow from them.
+
+    Actions are scaled to [-1, 1]. `achieved` is the goal-space point of `observation`; `end` is 1 where nothing
+    bootstraps.
+    """
+
+    observation: Array
+    achieved: Array
+    subgoal: Array
+    action: Array
+    next_observation: Array
+    next_achieved: Array
+    end: Array
+
+
+def goal_transition(scheme: Scheme, subgoal: Array, achieved: Array, next_achieved: Array) -> Array:
+    """Return the subgoal after a step, h(g, s, s'): a relative one keeps its absolute target."""
+    return subgoal + achieved - next_achieved if scheme == "relative" else subgoal
+
+
+def subgoal_target(scheme: Scheme, subgoal: Array, achieved: Array) -> Array:
+    """Return the point of the goal space that a subgoal asks for."""
+    return subgoal + achieved if scheme == "relative" else subgoal
+
+
+def subgoal_towards(scheme: Scheme, target: Array, achieved: Array) -> Array:
+    """Return the subgoal that asks for a point of the goal space: the inverse of `subgoal_target`."""
+    return target - achieved if scheme == "relative" else target
+
+
+def intrinsic_reward(scheme: Scheme, subgoal: Array, achieved: Array, next_achieved: Array) -> Array:
+    """Return minus the distance left to the subgoal's target after a step (eq. 2, eq. 3): [..., G] -> [...]."""
+    xp = next_achieved.__array_namespace__()
+    left = subgoal_target(scheme, subgoal, achieved) - next_achieved
+    return -xp.sqrt((left * left).sum(axis=-1))
+
+
+def visible_entries(config: LowConfig, observation_size: int) -> np.ndarray:
+    """Return 1 for each entry of the observation that the low level sees, else 0: [O]."""
+    visible = np.ones(observation_size, np.float32)
+    visible[list(config.hidden_entries)] = 0.0
+    return visible
+
+
+def low_input(visible: Array, observation: Array, subgoal: Array) -> Array:
+    """Return the low level's input: the visible part of the observation, then the subgoal."""
+    xp = observation.__array_namespace__()
+    return xp.concatenate([observation * visible, subgoal], axis=-1)
+
+
+def exchange_subgoals(scheme: Scheme, share: float, rows: LowRow) -> LowRow:
+    """Return sampled transitions of which the first `share` have another subgoal, from the transition after them.
+
+    What a step did says as much about any other subgoal: its reward and successor are known for all of them. Rows are
+    sampled at random, so their neighbours are random too. Relative subgoals are taken over as they are; in place of an
+    absolute one stands the point that the other transition achieved, because an arm can be at few of the points that
+    an untrained high level asks for.
+    """
+    exchanged = (jnp.arange(len(rows.end)) < share * len(rows.end))[:, None]
+    others = jnp.roll(rows.subgoal if scheme == "relative" else rows.achieved, -1, axis=0)
+    return rows._replace(subgoal=jnp.where(exchanged, others, rows.subgoal))
+
+
+def low_batch(config: LowConfig, scheme: Scheme, visible: Array, rows: LowRow) -> Batch:
+    """Return sampled low-level transitions as TD3 takes them, rewards by eq. 2 or 3."""
+    next_subgoal = goal_transition(scheme, rows.subgoal, rows.achieved, rows.next_achieved)
+    return Batch(
+        low_input(visible, rows.observation, rows.subgoal),
+        rows.action,
+        config.reward_scale * intrinsic_reward(scheme, rows.subgoal, rows.achieved, rows.next_achieved),
+        low_input(visible, rows.next_observation, next_subgoal),
+        config.discount * (1.0 - rows.end),
+    )
+
+
+def low_distance(
+    td3: TD3,
+    networks: Networks,
+    visible: Array,
+    scheme: Scheme,
+    observation: jax.Array,
+    achieved: jax.Array,
+    target: jax.Array,
+) -> jax.Array:
+    """Return how far a goal-space point is from a state by the low level's value: max(0, -V), [...]."""
+    subgoal = subgoal_towards(scheme, target, achieved)
+    return jnp.maximum(0.0, -policy_value(td3, networks, low_input(visible, observation, subgoal)))

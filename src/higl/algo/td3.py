@@ -1,0 +1,183 @@
+"""TD3 (Fujimoto et al., 2018), used by both levels: state, losses, one update.
+
+A level reduces its transitions to a `Batch`; the policy's input is one vector (state and goal, concatenated), so
+nothing here knows about levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from higl.algo.nets import MLP, Array, descend, init_mlp, mlp, zeros_like_result
+from higl.settings.config import LevelConfig
+
+Info = dict[str, jax.Array]
+
+
+class Networks(NamedTuple):
+    """The actor and the twin critics."""
+
+    actor: MLP
+    critics: tuple[MLP, MLP]
+
+
+class TD3State(NamedTuple):
+    """All that TD3 learns, and how often it did."""
+
+    networks: Networks
+    targets: Networks
+    actor_optimiser: Any
+    critic_optimiser: Any
+    updates: jax.Array
+
+
+class Batch(NamedTuple):
+    """Transitions: input [B, S], action [B, A], reward [B], next_input [B, S], discount [B] (0 at the end)."""
+
+    input: jax.Array
+    action: jax.Array
+    reward: jax.Array
+    next_input: jax.Array
+    discount: jax.Array
+
+
+@dataclass(frozen=True)
+class TD3:
+    """What is fixed about a learner: its settings, the range of its actions, and the unit of its noise.
+
+    `action_scale` is the largest action that the actor gives; sigmas of the settings are divided by `noise_unit`
+    (1 where the actor's actions already have the environment's units).
+    """
+
+    config: LevelConfig
+    input_size: int
+    action_scale: tuple[float, ...]
+    noise_unit: tuple[float, ...]
+
+    @property
+    def actor_optimiser(self) -> optax.GradientTransformation:
+        """Return the actor's optimiser."""
+        return optax.adam(self.config.actor_learning_rate)
+
+    @property
+    def critic_optimiser(self) -> optax.GradientTransformation:
+        """Return the critics' optimiser: Adam with L2 decay added to the gradient."""
+        return optax.chain(
+            optax.add_decayed_weights(self.config.critic_weight_decay),
+            optax.adam(self.config.critic_learning_rate),
+        )
+
+
+def init(td3: TD3, key: jax.Array) -> TD3State:
+    """Draw networks; the targets start equal to them."""
+    actor_key, first_key, second_key = jax.random.split(key, 3)
+    size, hidden = len(td3.action_scale), td3.config.hidden
+    critic_sizes = (td3.input_size + size, *hidden, 1)
+    networks = Networks(
+        init_mlp(actor_key, (td3.input_size, *hidden, size)),
+        (init_mlp(first_key, critic_sizes), init_mlp(second_key, critic_sizes)),
+    )
+    return TD3State(
+        networks,
+        jax.tree.map(jnp.copy, networks),
+        td3.actor_optimiser.init(networks.actor),
+        td3.critic_optimiser.init(networks.critics),
+        jnp.zeros((), jnp.int32),
+    )
+
+
+def actor_action(actor: MLP, scale: Array, x: Array) -> Array:
+    """Return the actor's action, tanh scaled to the action range: [..., S] -> [..., A]. NumPy or JAX."""
+    return x.__array_namespace__().tanh(mlp(actor, x)) * scale
+
+
+def critic_values(td3: TD3, critics: tuple[MLP, MLP], x: Array, action: Array) -> tuple[Array, Array]:
+    """Return both critics' values of an action: [..., S], [..., A] -> two of [...]. NumPy or JAX."""
+    both = x.__array_namespace__().concatenate([x, action], axis=-1)
+    first, second = (mlp(critic, both, layer_norm=td3.config.layer_norm)[..., 0] for critic in critics)
+    return first, second
+
+
+def policy_value(td3: TD3, networks: Networks, x: Array) -> Array:
+    """Return V: the smaller critic's value at the actor's own action, [..., S] -> [...]. NumPy or JAX."""
+    xp = x.__array_namespace__()
+    action = actor_action(networks.actor, xp.asarray(td3.action_scale, dtype=x.dtype), x)
+    return xp.minimum(*critic_values(td3, networks.critics, x, action))
+
+
+def td_target(td3: TD3, targets: Networks, batch: Batch, key: jax.Array) -> jax.Array:
+    """Return the TD target [B]: clipped double Q at the target policy's action, smoothed by clipped noise."""
+    scale, unit = jnp.asarray(td3.action_scale), jnp.asarray(td3.noise_unit)
+    noise = jax.random.normal(key, batch.action.shape) * (td3.config.target_noise / unit)
+    limit = td3.config.target_noise_clip / unit
+    action = actor_action(targets.actor, scale, batch.next_input) + jnp.clip(noise, -limit, limit)
+    action = jnp.clip(action, -scale, scale)
+    value = jnp.minimum(*critic_values(td3, targets.critics, batch.next_input, action))
+    return batch.reward + batch.discount * value
+
+
+def critic_loss(td3: TD3, critics: tuple[MLP, MLP], batch: Batch, target: jax.Array) -> tuple[jax.Array, Info]:
+    """Return the Huber loss of both critics against a target [B]."""
+    first, second = critic_values(td3, critics, batch.input, batch.action)
+    loss = jnp.mean(optax.losses.huber_loss(first, target) + optax.losses.huber_loss(second, target))
+    return loss, {"critic_loss": loss, "target": jnp.mean(target)}
+
+
+# A further loss on the actor's action [B, A] -> (scalar, info): the high level's landmark loss.
+ActionLoss = Callable[[jax.Array], tuple[jax.Array, Info]]
+
+
+def actor_loss(
+    td3: TD3, actor: MLP, critics: tuple[MLP, MLP], x: jax.Array, action_loss: ActionLoss | None
+) -> tuple[jax.Array, Info]:
+    """Return minus the first critic's value of the actor's action, plus a further loss on that action (eq. 9)."""
+    action = actor_action(actor, jnp.asarray(td3.action_scale), x)
+    value = mlp(critics[0], jnp.concatenate([x, action], axis=-1), layer_norm=td3.config.layer_norm)
+    loss = -jnp.mean(value)
+    info = {"actor_loss": loss}
+    if action_loss is not None:
+        further, further_info = action_loss(action)
+        loss, info = loss + further, info | further_info
+    return loss, info
+
+
+def _towards(networks: Networks, targets: Networks, share: float) -> Networks:
+    """Return target networks that took over a share of the new weights."""
+    return jax.tree.map(lambda new, old: share * new + (1.0 - share) * old, networks, targets)
+
+
+def update(
+    td3: TD3, state: TD3State, batch: Batch, key: jax.Array, action_loss: ActionLoss | None = None
+) -> tuple[TD3State, Info]:
+    """Update the critics, and every `policy_period` updates the actor and the targets."""
+    target = td_target(td3, state.targets, batch, key)
+    grads, info = jax.grad(lambda c: critic_loss(td3, c, batch, target), has_aux=True)(state.networks.critics)
+    critics, critic_optimiser = descend(td3.critic_optimiser, state.networks.critics, grads, state.critic_optimiser)
+
+    def update_policy(state: TD3State) -> tuple[TD3State, Info]:
+        actor = state.networks.actor
+        grads, info = jax.grad(lambda a: actor_loss(td3, a, critics, batch.input, action_loss), has_aux=True)(actor)
+        actor, actor_optimiser = descend(td3.actor_optimiser, actor, grads, state.actor_optimiser)
+        networks = Networks(actor, critics)
+        targets = _towards(networks, state.targets, td3.config.soft_update)
+        return TD3State(networks, targets, actor_optimiser, critic_optimiser, state.updates + 1), info
+
+    def leave_policy(state: TD3State) -> tuple[TD3State, Info]:
+        networks = state.networks._replace(critics=critics)
+        kept = TD3State(networks, state.targets, state.actor_optimiser, critic_optimiser, state.updates + 1)
+        return kept, zeros_like_result(update_policy, state)[1]
+
+    if td3.config.policy_period == 1:
+        state, policy_info = update_policy(state)
+    else:
+        due = state.updates % td3.config.policy_period == 0
+        state, policy_info = jax.lax.cond(due, update_policy, leave_policy, state)
+        # Averages over a loop then are those of the updates that took place.
+        policy_info = {name: value * td3.config.policy_period for name, value in policy_info.items()}
+    return state, info | policy_info

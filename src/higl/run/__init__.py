@@ -1,0 +1,1 @@
+"""One run: the training loop, its folder on disk, checkpoints, evaluation and progress."""

@@ -1,0 +1,254 @@
+"""Checkpoints: all that a run has learned and remembers, written so that a crash at any moment loses none of it.
+
+A checkpoint is a folder `STEP/` with the arrays (`state.safetensors`) and a manifest (`manifest.json`: format,
+counters, sizes and SHA-256). It is written beside, flushed to the disk and then renamed, so that a folder under its
+final name is complete. What is read is checked first, and nothing that is read can execute code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from higl import __version__
+from higl.algo.learner import Learner
+from higl.algo.replay import Buffer
+from higl.run.files import flush_folder, write_durably
+
+FORMAT = 2
+KEPT = 2
+
+_STATE = "state.safetensors"
+_MANIFEST = "manifest.json"
+# Folders on their way in or out; a crash may leave them behind.
+_UNFINISHED = "."
+
+Arrays = dict[str, np.ndarray]
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint is damaged, of another format, or does not fit the run."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Where a run stands: environment steps, episodes, seconds of work, and how long its logs were (bytes)."""
+
+    steps: int = 0
+    episodes: int = 0
+    seconds: float = 0.0
+    log_lengths: dict[str, int] = field(default_factory=dict)
+
+
+class Checkpoints:
+    """The checkpoints of one run: the newest few, each in a folder named after its step."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self._damaged: set[str] = set()
+
+    def save(self, arrays: Arrays, counters: Counters) -> Path:
+        """Write a checkpoint, then remove the older ones, so that `KEPT` are left with it.
+
+        Raises:
+            OSError: it could not be written (a full disk, say); the older ones are untouched.
+        """
+        self.folder.mkdir(exist_ok=True)
+        self.sweep()
+        final = self.folder / f"{counters.steps:012d}"
+        beside = self.folder / f"{_UNFINISHED}new-{final.name}"
+        try:
+            _write(beside, arrays, counters)
+            if final.exists():  # only a damaged one: an intact one would have been continued from
+                self._remove(final)
+            beside.rename(final)
+        except OSError:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+        flush_folder(self.folder)
+        self._damaged.discard(final.name)
+        # A later one is damaged, or it would have been continued from. Damaged ones do not count, and go once there are
+        # enough others.
+        finished = self._finished()
+        damaged = [place for place in finished if place.name in self._damaged or place.name > final.name]
+        intact = [place for place in finished if place not in damaged]
+        for old in intact[:-KEPT] + (damaged if len(intact) >= KEPT else []):
+            self._remove(old)
+        return final
+
+    def load(self, warn: Callable[[str], None]) -> tuple[Arrays, Counters] | None:
+        """Return the newest checkpoint that is intact, or None if there is none at all.
+
+        Each damaged one is named to `warn`.
+
+        Raises:
+            CheckpointError: there are checkpoints and all are damaged.
+        """
+        problems = []
+        for place in reversed(self._finished()):
+            try:
+                return _read(place)
+            except CheckpointError as problem:
+                problems.append(str(problem))
+                self._damaged.add(place.name)
+                warn(f"{problem}; trying the one before")
+        if problems:
+            raise CheckpointError("no usable checkpoint: " + "; ".join(problems))
+        return None
+
+    def sweep(self) -> None:
+        """Remove what a crash left behind while a checkpoint was written or removed."""
+        if self.folder.is_dir():
+            for leftover in self.folder.glob(f"{_UNFINISHED}*"):
+                shutil.rmtree(leftover, ignore_errors=True)
+
+    def _finished(self) -> list[Path]:
+        """Return the checkpoints' folders, oldest first."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(place for place in self.folder.iterdir() if place.is_dir() and place.name.isdecimal())
+
+    def _remove(self, place: Path) -> None:
+        """Remove a checkpoint; renamed first, so that a crash in between cannot leave half of one under its name."""
+        leaving = place.with_name(f"{_UNFINISHED}old-{place.name}")
+        place.rename(leaving)
+        shutil.rmtree(leaving, ignore_errors=True)
+
+
+def _write(place: Path, arrays: Arrays, counters: Counters) -> None:
+    """Write the files of a checkpoint into a new folder, and wait until the disk has them."""
+    place.mkdir()
+    state = safetensors.numpy.save(arrays)
+    write_durably(place / _STATE, state)
+    manifest = {
+        "format": FORMAT,
+        "higl": __version__,
+        "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "counters": asdict(counters),
+        "files": {_STATE: {"bytes": len(state), "sha256": hashlib.sha256(state).hexdigest()}},
+    }
+    manifest["sha256"] = _digest(manifest)
+    write_durably(place / _MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    flush_folder(place)
+
+
+def _digest(manifest: dict[str, Any]) -> str:
+    """Return the checksum of a manifest without its checksum."""
+    rest = {name: value for name, value in manifest.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _read(place: Path) -> tuple[Arrays, Counters]:
+    """Read and check a checkpoint.
+
+    Raises:
+        CheckpointError: what is wrong with it.
+    """
+    name = f"checkpoint {int(place.name)} ({place})"
+    manifest = _read_manifest(place, name)
+    facts = manifest["files"][_STATE]
+    try:
+        state = (place / _STATE).read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{name}: {_STATE} cannot be read ({error.strerror})") from None
+    if len(state) != facts["bytes"]:
+        raise CheckpointError(f"{name}: {_STATE} has {len(state)} bytes where {facts['bytes']} were written")
+    if hashlib.sha256(state).hexdigest() != facts["sha256"]:
+        raise CheckpointError(f"{name}: {_STATE} is damaged (its checksum differs)")
+    try:
+        return safetensors.numpy.load(state), Counters(**manifest["counters"])
+    except (SafetensorError, TypeError) as error:
+        raise CheckpointError(f"{name}: {error}") from None
+
+
+def _read_manifest(place: Path, name: str) -> dict[str, Any]:
+    try:
+        manifest = json.loads((place / _MANIFEST).read_bytes())
+    except FileNotFoundError:
+        raise CheckpointError(f"{name}: {_MANIFEST} is missing") from None
+    except OSError as error:
+        raise CheckpointError(f"{name}: {_MANIFEST} cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise CheckpointError(f"{name}: {_MANIFEST} is damaged (not JSON)") from None
+    if not isinstance(manifest, dict) or manifest.get("sha256") != _digest(manifest):
+        raise CheckpointError(f"{name}: {_MANIFEST} is damaged (its checksum differs)")
+    if manifest["format"] != FORMAT:
+        raise CheckpointError(
+            f"{name}: written by higl {manifest['higl']} in format {manifest['format']}, "
+            f"and this is higl {__version__}, which reads format {FORMAT}"
+        )
+    return manifest
+
+
+# --- What a learner consists of -------------------------------------------------------------------------------------
+
+
+def learner_arrays(learner: Learner) -> Arrays:
+    """Return all that a learner has learned and remembers, by name; of the buffers, the rows that are filled."""
+    state = learner.state
+    state = state._replace(low_buffer=_filled(state.low_buffer), high_buffer=_filled(state.high_buffer))
+    arrays = {name: np.asarray(leaf) for name, leaf in _named_leaves(state)}
+    return arrays | {f"matrix.{name}": array for name, array in learner.matrix.arrays().items()}
+
+
+def restore_learner(learner: Learner, arrays: Arrays, counters: Counters) -> None:
+    """Make a new learner the one that `arrays` came from.
+
+    Raises:
+        CheckpointError: the arrays are those of other settings, or of another version of the program.
+    """
+    matrix = {name.removeprefix("matrix."): array for name, array in arrays.items() if name.startswith("matrix.")}
+    arrays = {name: array for name, array in arrays.items() if not name.startswith("matrix.")}
+    expected = _named_leaves(learner.state)
+    missing = sorted({name for name, _ in expected} ^ arrays.keys()) + ["matrix"] * (not matrix)
+    if missing:
+        raise CheckpointError(f"the checkpoint is of another version of the learner (see {missing[0]})")
+    leaves = [_fitted(name, arrays[name], leaf) for name, leaf in expected]
+    learner.state = jax.tree.unflatten(jax.tree.structure(learner.state), leaves)
+    learner.matrix.restore(matrix)
+    learner.steps, learner.episodes = counters.steps, counters.episodes
+
+
+def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
+    """Return the arrays of a pytree with names like `low.networks.actor.0.weight`."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return [(jax.tree_util.keystr(path, simple=True, separator="."), leaf) for path, leaf in leaves]
+
+
+def _filled(buffer: Buffer) -> Buffer:
+    """Return a buffer's filled rows; they are the first ones until it is full, and then all."""
+    size = int(buffer.size)
+    return buffer._replace(rows=jax.tree.map(lambda column: np.asarray(column)[:size], buffer.rows))
+
+
+def _fitted(name: str, array: np.ndarray, leaf: jax.Array) -> jax.Array:
+    """Return a saved array in the shape that the learner has; a buffer's empty rows are zero."""
+    grown = array
+    if "_buffer.rows." in name and array.shape[1:] == leaf.shape[1:] and len(array) < len(leaf):
+        grown = np.zeros(leaf.shape, array.dtype)
+        grown[: len(array)] = array
+    if grown.shape != leaf.shape or grown.dtype != leaf.dtype:
+        raise CheckpointError(f"the checkpoint does not fit these settings: {name} is {array.shape}, not {leaf.shape}")
+    # A copy: the learner writes into its buffers in place.
+    return jnp.array(grown, copy=True)
+
+
+def differing(first: Arrays, second: Arrays) -> list[str]:
+    """Return the names of the arrays that are not the same in both, bit for bit."""
+    return [
+        name
+        for name in sorted(first.keys() | second.keys())
+        if name not in first or name not in second or first[name].tobytes() != second[name].tobytes()
+    ]

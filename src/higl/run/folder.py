@@ -1,0 +1,425 @@
+"""The run folder: settings, facts, metrics, evaluations, log, lock. Everything about a run is in it.
+
+`docs/run-folder.md` tells what each file holds. Imports neither NumPy nor JAX: listing runs is quick.
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from higl.run.files import replace_file
+from higl.settings.config import Config
+from higl.settings.layers import SettingsError, apply, read_settings, to_toml
+
+FORMAT = 1
+
+CONFIG, FACTS, METRICS, EVALUATIONS, LOG, LOCK = (
+    "config.toml",
+    "run.json",
+    "metrics.jsonl",
+    "eval.csv",
+    "log.txt",
+    "lock",
+)
+CHECKPOINTS, POLICY, SNAPSHOTS, TENSORBOARD = "checkpoints", "policy.safetensors", "snapshots", "tensorboard"
+
+EVALUATION_COLUMNS = ("step", "time", "episodes", "success", "return", "steps_to_success", "path_length")
+
+# What a run that was killed while its folder was made may have left.
+_EARLY_FILES = {CONFIG, METRICS, EVALUATIONS, LOG, LOCK, f".{CONFIG}.new", f".{FACTS}.new"}
+
+_PACKAGES = ("higl", "jax", "jaxlib", "numpy", "optax", "mujoco", "gymnasium", "safetensors")
+
+
+class RunFolderError(RuntimeError):
+    """A run folder cannot be used: it is none, is damaged, or another process works in it."""
+
+
+class WrongFolderError(RunFolderError, ValueError):
+    """Another folder was meant than the one named; a command that meets it was asked wrongly."""
+
+
+class Lock:
+    """The right to write into a run folder. The system takes it back when the process ends, however it ends."""
+
+    def __init__(self, folder: Path):
+        self._file = open(folder / LOCK, "a+")  # noqa: SIM115 (held as long as the run)
+        if not self._take():
+            self._file.seek(0)
+            holder = self._file.read().strip() or "another process"
+            self._file.close()
+            raise RunFolderError(f"{folder} is in use by {holder}; one process at a time")
+        self._file.truncate(0)
+        self._file.write(f"process {os.getpid()} on {platform.node()}\n")
+        self._file.flush()
+
+    def _take(self) -> bool:
+        """Try for a moment: one who only asks whether a run is locked holds it for as long as that takes."""
+        for _ in range(10):
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                time.sleep(0.05)
+            else:
+                return True
+        return False
+
+    def release(self) -> None:
+        """Let others write."""
+        self._file.close()
+
+
+def is_locked(folder: Path) -> bool:
+    """Return whether a process works in a run folder."""
+    try:
+        with open(folder / LOCK) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+class LineLog:
+    """A file that only grows, line by line, and can be cut back.
+
+    If the disk is full, lines wait in memory and a half-written one is taken back.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (held as long as the run)
+        self._length = os.fstat(self._file.fileno()).st_size
+        self._waiting = b""
+
+    def write(self, line: str) -> None:
+        """Append a line.
+
+        Raises:
+            OSError: it could not be written and waits for the next attempt.
+        """
+        self._waiting += line.encode() + b"\n"
+        self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        done = 0
+        try:
+            while done < len(self._waiting):
+                done += self._file.write(self._waiting[done:]) or 0
+        except OSError:
+            self._file.truncate(self._length)
+            raise
+        self._length += done
+        self._waiting = b""
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no line was written yet."""
+        return self._length == 0 and not self._waiting
+
+    def length(self) -> int:
+        """Wait until the disk has every line, and return the file's length in bytes."""
+        self._write_waiting()
+        os.fsync(self._file.fileno())
+        return self._length
+
+    def cut(self, length: int) -> bool:
+        """Cut the file back to a length; return whether it had been that long."""
+        complete = self._length >= length
+        self._length = min(length, self._length)
+        self._file.truncate(self._length)
+        self._waiting = b""
+        return complete
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class RunFolder:
+    """A run's folder, open for writing by this process alone."""
+
+    def __init__(self, path: Path, config: Config, facts: dict[str, Any], lock: Lock, warn: Callable[[str], None]):
+        self.path, self.config, self.facts = path, config, facts
+        self._lock, self._warn = lock, warn
+        self._log = LineLog(path / LOG)
+        self._metrics = LineLog(path / METRICS)
+        self._evaluations = LineLog(path / EVALUATIONS)
+        self._complained = False
+        self.seconds_logging = 0.0
+
+    @classmethod
+    def create(cls, path: Path, config: Config, warn: Callable[[str], None]) -> RunFolder:
+        """Make the folder of a new run.
+
+        Raises:
+            WrongFolderError: there is something in it already, or it is a file.
+        """
+        if is_run(path):
+            loading = f"{config.algo.upper()}.load({str(path)!r}, env)"
+            raise WrongFolderError(f"{path} holds a run already: {loading} goes on with it; or choose another folder")
+        if path.exists() and not path.is_dir():
+            raise WrongFolderError(f"{path} is a file, and a run needs a folder")
+        path.mkdir(parents=True, exist_ok=True)
+        strangers = sorted({place.name for place in path.iterdir()} - _EARLY_FILES)
+        if strangers:
+            raise WrongFolderError(f"{path} is not empty (there is {strangers[0]}): choose another folder")
+        lock = Lock(path)
+        replace_file(path / CONFIG, to_toml(config).encode())
+        facts = {"format": FORMAT, "created": now(), "status": "running", "saved_step": None, "starts": []}
+        return cls(path, config, facts, lock, warn)
+
+    @classmethod
+    def open(cls, path: Path, warn: Callable[[str], None]) -> RunFolder:
+        """Open the folder of an earlier run to continue it.
+
+        Raises:
+            RunFolderError: it is no run folder, is damaged, or another process works in it.
+        """
+        read_facts(path)  # a folder that is no run's gets no lock
+        lock = Lock(path)
+        try:  # again: another process may have written until now
+            return cls(path, read_config(path), read_facts(path), lock, warn)
+        except BaseException:
+            lock.release()
+            raise
+
+    def close(self) -> None:
+        """Close the files and let others write."""
+        for log in (self._log, self._metrics, self._evaluations):
+            log.close()
+        self._lock.release()
+
+    # --- Facts ---
+
+    def start(self, cores: int, device: str, from_step: int) -> list[str]:
+        """Note that work starts here and now; return what differs from the last time."""
+        here = {
+            "started": now(),
+            "from_step": from_step,
+            "host": platform.node(),
+            "process": os.getpid(),
+            "system": platform.platform(),
+            "processor": _processor(),
+            "cores": cores,
+            "device": device,
+            "python": platform.python_version(),
+            "packages": {name: _version(name) for name in _PACKAGES},
+            "commit": _commit(),
+            "command": sys.argv,
+        }
+        starts = self.facts["starts"]
+        differences = _differences(starts[-1], here) if starts else []
+        starts.append(here)
+        self.update(status="running", message=None)
+        return differences
+
+    def update(self, **facts: Any) -> None:
+        """Replace some facts in `run.json`."""
+        self.facts |= facts | {"updated": now()}
+        try:
+            replace_file(self.path / FACTS, (json.dumps(self.facts, indent=1) + "\n").encode())
+        except OSError as error:
+            self._complain(FACTS, error)
+
+    # --- Lines ---
+
+    def metrics(self, step: int, episode: int, seconds: float, values: Mapping[str, float]) -> None:
+        """Append the measurements of an episode to `metrics.jsonl`."""
+        line = {"step": step, "episode": episode, "time": round(seconds, 3), **values}
+        self._append(self._metrics, json.dumps(line))
+
+    def evaluation(self, row: Mapping[str, Any]) -> None:
+        """Append an evaluation to `eval.csv`."""
+        if self._evaluations.is_empty:
+            self._append(self._evaluations, ",".join(EVALUATION_COLUMNS))
+        text = io.StringIO()
+        csv.DictWriter(text, EVALUATION_COLUMNS, lineterminator="").writerow(row)
+        self._append(self._evaluations, text.getvalue())
+
+    def log(self, text: str) -> None:
+        """Append a dated line to `log.txt`."""
+        self._append(self._log, f"{now()} {text}")
+
+    def log_traceback(self, error: BaseException) -> None:
+        """Append where an exception came from to `log.txt`."""
+        for line in traceback.format_exception(error):
+            for part in line.rstrip().splitlines():
+                self.log(part)
+
+    def _append(self, log: LineLog, line: str) -> None:
+        start = time.perf_counter()
+        try:
+            log.write(line)
+        except OSError as error:
+            self._complain(log.path.name, error)
+        self.seconds_logging += time.perf_counter() - start
+
+    def _complain(self, name: str, error: OSError) -> None:
+        if not self._complained:
+            self._complained = True
+            self._warn(f"{name} could not be written ({error.strerror}): the run goes on, and its lines wait in memory")
+
+    def lengths(self) -> dict[str, int]:
+        """Return the lengths of the logs that a resumed run is cut back to, once the disk has them."""
+        return {METRICS: self._metrics.length(), EVALUATIONS: self._evaluations.length()}
+
+    def cut(self, lengths: Mapping[str, int]) -> None:
+        """Remove what was logged after a checkpoint: the resumed run writes it again."""
+        for log in (self._metrics, self._evaluations):
+            if not log.cut(lengths.get(log.path.name, 0)):
+                self._warn(f"{log.path} is shorter than it was at the checkpoint: some of its lines are lost")
+
+
+# --- Reading --------------------------------------------------------------------------------------------------------
+
+
+def is_run(path: Path) -> bool:
+    """Return whether a folder is a run's."""
+    return (path / FACTS).is_file()
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """Return what `run.json` says.
+
+    Raises:
+        RunFolderError: the folder is no run's, or the file is damaged or of another format.
+    """
+    if not is_run(path):
+        raise WrongFolderError(f"{path} is not a run folder (it has no {FACTS})")
+    try:
+        facts = json.loads((path / FACTS).read_bytes())
+        written = facts["format"]
+    except (ValueError, KeyError, TypeError):
+        raise RunFolderError(f"{path / FACTS} is damaged") from None
+    if written != FORMAT:
+        raise RunFolderError(f"{path} has format {written}, and this version of higl reads format {FORMAT}")
+    return facts
+
+
+def run_status(path: Path, facts: Mapping[str, Any], steps: int) -> str:
+    """Return where a run of so many steps stands: what its facts say, unless they were overtaken."""
+    said = str(facts.get("status", "unknown"))
+    if said == "running" and not is_locked(path):
+        return "stopped"  # killed: nobody was left to write it down
+    saved = facts.get("saved_step")
+    if said == "finished" and isinstance(saved, int) and saved < steps:
+        return "stopped"  # asked for more steps, and killed before it went on
+    return said
+
+
+# What runs did before there was a setting for it: those of earlier versions lack these.
+BEFORE_THE_SETTING = {
+    "evaluation.average": 0,
+    "greedy": 0.0,
+    "landmarks.central": False,
+    "landmarks.discount_pose": False,
+    "landmarks.measure": "adjacency",
+    "novelty.refresh": False,
+    "novelty.space": "state",
+}
+
+
+def read_config(path: Path) -> Config:
+    """Return the settings of a run; of an earlier version's too, as it was run.
+
+    Raises:
+        RunFolderError: they cannot be read, or name settings that this version does not know.
+    """
+    try:
+        layer = read_settings(path / CONFIG)
+    except SettingsError as error:  # names the file
+        raise RunFolderError(str(error)) from None
+    try:
+        return apply(Config(), BEFORE_THE_SETTING | layer)
+    except SettingsError as error:
+        raise RunFolderError(f"{path / CONFIG}: {error}") from None
+
+
+def last_step(path: Path) -> int:
+    """Return the environment step of the last line of `metrics.jsonl`."""
+    for line in reversed(_tail(path / METRICS).splitlines()):
+        try:
+            return int(json.loads(line)["step"])
+        except (ValueError, KeyError, TypeError):  # a line that is being written, or the end of a longer one
+            continue
+    return 0
+
+
+def last_evaluation(path: Path) -> dict[str, str] | None:
+    """Return the last row of `eval.csv`."""
+    lines = [line for line in _tail(path / EVALUATIONS).splitlines() if line.count(",") == len(EVALUATION_COLUMNS) - 1]
+    if not lines or lines[-1].startswith("step,"):
+        return None
+    return dict(zip(EVALUATION_COLUMNS, lines[-1].split(","), strict=True))
+
+
+def _tail(path: Path, size: int = 1 << 14) -> str:
+    """Return the end of a text file."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+            return file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+# --- Facts about the machine ----------------------------------------------------------------------------------------
+
+
+def now() -> str:
+    """Return the time in UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _differences(before: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """Say what a run's last start and this one do not have in common, of what can change its numbers."""
+
+    def flat(start: Mapping[str, Any]) -> dict[str, Any]:
+        names = ("python", "processor", "cores", "device")
+        return {**{name: start.get(name) for name in names}, **start.get("packages", {})}
+
+    old, new = flat(before), flat(here)
+    return [f"{name} {old.get(name)} -> {new[name]}" for name in new if old.get(name) != new[name]]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _commit() -> str | None:
+    """Return the commit of the program's own checkout, with `+` if files differ from it; None: not a checkout."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return None
+    try:
+        ask = ["git", "-C", str(root), "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"]
+        answer = subprocess.run(ask, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() or None

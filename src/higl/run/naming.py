@@ -1,0 +1,78 @@
+"""The names of runs: a function of their settings, so that the same run has the same folder in every figure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from higl.figures.style import number_text
+from higl.settings.config import Config
+from higl.settings.layers import flat, setting_types
+from higl.settings.presets import preset
+
+# Settings that a name tells in its own place, or that do not tell two runs apart.
+_OWN_PLACE = ("task", "reward", "algo", "preset", "seed", "steps")
+_LONGEST = 80
+
+
+def variant_name(config: Config) -> str:
+    """Return what tells a run's settings from the preset `best` of its task and algorithm; empty if nothing does.
+
+    `coverage60-novelty60`, `relabel`, `paper`, `paper-shift4`.
+    """
+    base, own = _flat(preset(config.task, config.algo, config.preset)), _flat(config)
+    changed = [_word(name, value) for name, value in own.items() if name not in _OWN_PLACE and value != base[name]]
+    name = "-".join(([] if config.preset == "best" else [config.preset]) + changed)
+    if len(name) > _LONGEST:
+        digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+        name = f"{name[: _LONGEST - 9].rstrip('-')}-{digest}"
+    return name
+
+
+def task_name(config: Config) -> str:
+    """Return task and reward: `ant-maze-u-sparse`."""
+    task = re.sub(r"[/:]", "-", config.task)  # a colon is a host to scp and rsync
+    return f"{task}-{config.reward}"
+
+
+def algorithm_name(config: Config) -> str:
+    """Return algorithm and variant: `higl-coverage60-novelty60`."""
+    return "-".join(filter(None, [config.algo, variant_name(config)]))
+
+
+def run_name(config: Config) -> str:
+    """Return the name of a run's folder, from `higl train` too: `ant-maze-u-sparse-higl-coverage60-0`."""
+    return f"{task_name(config)}-{algorithm_name(config)}-{config.seed}"
+
+
+def different_settings(first: Config, second: Config, *leave_out: str) -> list[str]:
+    """Return the names of the settings in which two runs differ."""
+    one, other = _flat(first), _flat(second)
+    return [name for name in one if one[name] != other[name] and name not in leave_out]
+
+
+def _flat(config: Config) -> dict[str, Any]:
+    """Return all settings by dotted name."""
+    return flat(msgspec.to_builtins(config))
+
+
+@cache
+def _short_names() -> dict[str, str]:
+    """Return each setting's last part where that is unambiguous, else its parts with a dash."""
+    names = list(setting_types(Config))
+    last = [name.rpartition(".")[2] for name in names]
+    return {name: part if last.count(part) == 1 else name for name, part in zip(names, last, strict=True)}
+
+
+def _word(name: str, value: Any) -> str:
+    short = _short_names()[name].replace("_", "-").replace(".", "-")
+    if isinstance(value, bool):
+        return short if value else f"no-{short}"
+    if isinstance(value, str):
+        return f"{short}-{value}"
+    numbers = value if isinstance(value, (list, tuple)) else [value]
+    return short + "x".join(map(number_text, numbers))

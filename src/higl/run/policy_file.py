@@ -1,0 +1,104 @@
+"""`policy.safetensors`: both actors, and the settings and spaces that acting needs. Small, and free of code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError, safe_open
+
+from higl.algo.nets import MLP, Layer
+from higl.algo.rollout import Policy, Spaces
+from higl.run.files import replace_file
+from higl.settings.config import Config
+
+FORMAT = "1"
+KIND = "policy"
+
+
+class PolicyFileError(RuntimeError):
+    """A policy file is missing, damaged or of another format."""
+
+
+def save_policy(path: Path, policy: Policy, config: Config, spaces: Spaces) -> None:
+    """Write what is needed to act."""
+    arrays = _layers("low", policy.low_actor) | _layers("high", policy.high_actor)
+    metadata = {
+        "format": FORMAT,
+        "kind": KIND,
+        "config": msgspec.json.encode(config).decode(),
+        "spaces": json.dumps(asdict(spaces)),
+    }
+    write_arrays(path, metadata, arrays)
+
+
+def load_policy(path: Path) -> tuple[Policy, Config]:
+    """Read a policy and the settings of the run that it comes from.
+
+    Raises:
+        PolicyFileError: the file is missing, damaged or of another format.
+    """
+    metadata, arrays = read_arrays(path)
+    if metadata.get("kind", KIND) != KIND:
+        raise PolicyFileError(f"{path} holds a {metadata['kind']}, not a policy alone")
+    config = msgspec.json.decode(metadata["config"], type=Config)
+    spaces = msgspec.json.decode(metadata["spaces"], type=Spaces)
+    return Policy(config, spaces, _mlp("low", arrays), _mlp("high", arrays)), config
+
+
+def write_arrays(path: Path, metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> None:
+    """Write named arrays and what belongs to them into one file, with a checksum over all of it."""
+    metadata = metadata | {"sha256": _digest(metadata, arrays)}
+    replace_file(path, safetensors.numpy.save(arrays, metadata))
+
+
+def read_arrays(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """Read and check a file of arrays. Nothing in it can execute code.
+
+    Raises:
+        PolicyFileError: the file is missing, damaged or of another format.
+    """
+    if path.is_dir():
+        raise PolicyFileError(f"{path} is a folder, and not that of a run (it has no run.json)")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = dict(file.metadata() or {})
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is not a dict)
+    except FileNotFoundError:
+        raise PolicyFileError(f"{path} is missing") from None
+    except (OSError, SafetensorError) as error:
+        raise PolicyFileError(f"{path} cannot be read: {error}") from None
+    if metadata.get("format") != FORMAT:
+        raise PolicyFileError(f"{path} has format {metadata.get('format')}, and this version reads {FORMAT}")
+    if metadata.pop("sha256", None) != _digest(metadata, arrays):
+        raise PolicyFileError(f"{path} is damaged (its checksum differs)")
+    return metadata, arrays
+
+
+def _layers(level: str, actor: MLP) -> dict[str, np.ndarray]:
+    """Name the arrays of an actor."""
+    return {
+        f"{level}.{place}.{name}": np.ascontiguousarray(array)
+        for place, layer in enumerate(actor)
+        for name, array in layer._asdict().items()
+    }
+
+
+def _mlp(level: str, arrays: dict[str, np.ndarray]) -> MLP:
+    """Put an actor together again."""
+    count = len([name for name in arrays if name.startswith(f"{level}.") and name.endswith(".weight")])
+    return tuple(Layer(arrays[f"{level}.{place}.weight"], arrays[f"{level}.{place}.bias"]) for place in range(count))
+
+
+def _digest(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
+    """Return the checksum of all that the file says."""
+    checksum = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
+    for name in sorted(arrays):
+        checksum.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
+        checksum.update(arrays[name].tobytes())
+    return checksum.hexdigest()

@@ -1,0 +1,203 @@
+"""Snapshots: what a run knows of its goal space at a moment, small enough to keep at every evaluation.
+
+The maps of `higl landmarks` and the report page are drawn from these. Taking one draws from keys of its own and
+leaves the learner and the environment as they were.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+from scipy.sparse.csgraph import dijkstra
+
+from higl.algo import landmarks as lm
+from higl.algo.high import pseudo_landmark
+from higl.algo.learner import Learner, LearnerState, Stages
+from higl.algo.low import subgoal_target
+from higl.algo.rollout import Episode
+from higl.envs.maps import Maze
+
+VISITED = 2_000
+"""Visited states in a snapshot, at most."""
+# Sets the keys of snapshots apart from those of the learner, which are folded with the number of an episode.
+_OWN_KEY = 0x5EE
+
+Snapshot = dict[str, np.ndarray]
+
+
+def take_snapshot(learner: Learner, env: gymnasium.Env, episode: Episode | None) -> Snapshot:
+    """Return what there is to draw, as arrays of float32 and int32; what does not exist is empty.
+
+    Always: `step` [], `visited` [N, G] (a sample of the goal-space points in the low level's buffer), `walls` [W, 4]
+    (low x, low y, high x, high y of a maze's walls), `radius` [] (of success; NaN if unknown). With landmarks:
+    `coverage` [C, G], `novelty` [K, G], `novelty_score` [K], `planning` [] (1 once the planner guides the high level).
+
+    Of the first state of an episode: `state` [G], `goal` [G], `subgoal` [G] (the point that the high level asks for),
+    and where it asked for all along the episode, `subgoals` [S, G]. With landmarks also the graph: `nodes` [N, G]
+    (state, coverage, novelty, goal), `edges` [E, 2] (from, to), `edge_weights` [E], `path` [L] (nodes of the shortest
+    path to the goal), `selected` [G], `pseudo_landmark` [G].
+    """
+    goal_size = learner.spaces.goal
+    size = int(learner.state.low_buffer.size)
+    program = _program(learner.stages)
+    places, count = _places(size, learner)
+    key = jax.random.fold_in(jax.random.fold_in(learner.key, _OWN_KEY), learner.steps)
+    found = jax.device_get(program(learner.state, key, places, *_first_state(learner, episode)))
+    snapshot = _empty(goal_size) | {"step": np.asarray(learner.steps), "visited": found["visited"][:count]}
+    snapshot |= _scene(env)
+    if episode is not None:
+        snapshot |= _of_episode(learner, episode)
+    if learner.config.uses_landmarks:
+        coverage, novelty = _split(learner, found)
+        snapshot |= {"coverage": coverage, "novelty": novelty}
+        snapshot["novelty_score"] = found["score"][found["present"][learner.config.landmarks.coverage :]]
+        snapshot["planning"] = np.asarray(learner.steps >= learner.config.landmarks.start)
+        if episode is not None and size > 0:
+            snapshot |= _graph(found, snapshot, learner.config.landmarks.cutoff)
+    return {name: _plain(value) for name, value in snapshot.items()}
+
+
+@lru_cache(maxsize=4)
+def _program(stages: Stages) -> Any:
+    """Return the compiled program of a learner's stages: one for each learner that is in use."""
+
+    def program(
+        state: LearnerState,
+        key: jax.Array,
+        places: jax.Array,
+        observation: jax.Array,
+        achieved: jax.Array,
+        desired: jax.Array,
+    ) -> dict[str, jax.Array]:
+        found = {"visited": state.low_buffer.rows.achieved[places]}
+        if not stages.config.uses_landmarks:
+            return found
+        config, queue = stages.config.landmarks, state.novelty.queue
+        graph = stages.graph(state.low.networks, state.low_buffer, queue, key)
+        ends = stages.ends(state.low.networks, graph, observation, achieved, desired)
+        selection = lm.select(graph, ends, desired, config.cutoff, config.goal_within)
+        edges = lm.cut_ends(ends, config.cutoff)
+        return found | {
+            "landmarks": graph.landmarks.achieved,
+            "present": graph.landmarks.present,
+            "score": queue.score,
+            "state_landmark": edges.state_landmark[0],
+            "landmark_landmark": graph.edges,
+            "landmark_goal": edges.landmark_goal[:, 0],
+            "state_goal": edges.state_goal[0],
+            "index": selection.index[0],
+            "selected": selection.achieved[0],
+            "pseudo_landmark": pseudo_landmark(config, achieved, selection.achieved)[0],
+        }
+
+    return jax.jit(program)
+
+
+def _places(size: int, learner: Learner) -> tuple[np.ndarray, int]:
+    """Return where to look in a buffer that holds `size` rows, always as many places, and how many of them count."""
+    rng = np.random.default_rng([_OWN_KEY, learner.config.seed, learner.steps])
+    count = min(size, VISITED)
+    places = np.zeros(VISITED, np.int32)
+    places[:count] = np.arange(size) if size <= VISITED else rng.choice(size, VISITED, replace=False)
+    return places, count
+
+
+def _first_state(learner: Learner, episode: Episode | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return an episode's first observation [1, O], achieved [1, G] and desired goal [1, G], or zeros."""
+    if episode is None:
+        goal = np.zeros((1, learner.spaces.goal), np.float32)
+        return np.zeros((1, learner.spaces.observation), np.float32), goal, goal
+    return episode.observation[:1], episode.achieved[:1], episode.desired[:1]
+
+
+def _of_episode(learner: Learner, episode: Episode) -> Snapshot:
+    """Return the first state, the goal, and the points that the high level asked for."""
+    starts = np.arange(0, len(episode), learner.config.high.period)
+    targets = subgoal_target(learner.config.high.subgoals, episode.subgoal[starts], episode.achieved[starts])
+    return {
+        "state": episode.achieved[0],
+        "goal": episode.desired[0],
+        "subgoal": targets[0],
+        "subgoals": targets,
+    }
+
+
+def _split(learner: Learner, found: Snapshot) -> tuple[np.ndarray, np.ndarray]:
+    """Return the landmarks that there are: by coverage [C, G], by novelty [K, G]."""
+    coverage = learner.config.landmarks.coverage
+    points, present = found["landmarks"], found["present"].copy()
+    if int(learner.state.low_buffer.size) == 0:
+        present[:coverage] = False
+    return points[:coverage][present[:coverage]], points[coverage:][present[coverage:]]
+
+
+def _graph(found: Snapshot, snapshot: Snapshot, cutoff: float) -> Snapshot:
+    """Return the graph of landmarks, first state and goal, cut as the planner cuts it, and the shortest path."""
+    present = np.flatnonzero(found["present"])
+    count = len(present)
+    # Nodes: the state, the landmarks, the goal.
+    weights = np.full((count + 2, count + 2), lm.UNWEIGHED, np.float32)
+    weights[0, 1:-1] = found["state_landmark"][present]
+    weights[1:-1, 1:-1] = found["landmark_landmark"][np.ix_(present, present)]
+    weights[1:-1, -1] = found["landmark_goal"][present]
+    weights[0, -1] = found["state_goal"]
+    edges = np.argwhere(weights < lm.cut_penalty(cutoff))
+    return {
+        "nodes": np.concatenate(
+            [snapshot["state"][None], snapshot["coverage"], snapshot["novelty"], snapshot["goal"][None]]
+        ),
+        "edges": edges,
+        "edge_weights": weights[edges[:, 0], edges[:, 1]],
+        "path": _shortest_path(weights, _node_of(int(found["index"]), present, count)),
+        "selected": found["selected"],
+        "pseudo_landmark": found["pseudo_landmark"],
+    }
+
+
+def _node_of(index: int, present: np.ndarray, count: int) -> int:
+    """Return the node of a selected landmark; the goal's, if the goal itself was selected."""
+    where = np.flatnonzero(present == index)
+    return 1 + int(where[0]) if len(where) else count + 1
+
+
+def _shortest_path(weights: np.ndarray, first: int) -> np.ndarray:
+    """Return the nodes from the state over the selected one to the goal: [L]."""
+    goal = len(weights) - 1
+    _, before = dijkstra(np.maximum(weights, 1e-6), indices=first, return_predecessors=True)
+    path = [goal]
+    while path[-1] != first:
+        path.append(int(before[path[-1]]))
+    return np.asarray([0, *reversed(path)])
+
+
+def _scene(env: gymnasium.Env) -> Snapshot:
+    """Return the walls and the success radius of an environment that has them."""
+    inner: Any = env.unwrapped
+    scene = {"radius": np.asarray(getattr(getattr(inner, "task", None), "radius", np.nan))}
+    maze = getattr(inner, "maze", None)
+    if isinstance(maze, Maze):
+        half = maze.cell / 2
+        centres = np.asarray([maze.centre(cell) for cell in maze.walls], np.float32).reshape(-1, 2)
+        scene["walls"] = np.concatenate([centres - half, centres + half], axis=1)
+    return scene
+
+
+def _empty(goal_size: int) -> Snapshot:
+    """Return every part of a snapshot, with nothing in it."""
+    points, point = np.zeros((0, goal_size), np.float32), np.zeros(0, np.float32)
+    return {
+        "visited": points, "coverage": points, "novelty": points, "subgoals": points, "nodes": points,
+        "state": point, "goal": point, "subgoal": point, "selected": point, "pseudo_landmark": point,
+        "novelty_score": point, "edge_weights": point, "walls": np.zeros((0, 4), np.float32),
+        "edges": np.zeros((0, 2), np.int32), "path": np.zeros(0, np.int32), "planning": np.asarray(0, np.int32),
+    }  # fmt: skip
+
+
+def _plain(value: Any) -> np.ndarray:
+    """Return a value as an array of its own, of float32 or int32."""
+    kind = np.float32 if np.issubdtype(np.asarray(value).dtype, np.floating) else np.int32
+    return np.array(value, kind)

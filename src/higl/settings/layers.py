@@ -1,0 +1,304 @@
+"""From names and texts to a checked `Config`: preset < TOML file < flags.
+
+Every layer is a flat dict `{"landmarks.coverage": 40}`. Anything wrong is one `SettingsError` of one line.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+import tomli_w
+
+from higl.settings.config import Config
+from higl.settings.presets import preset
+
+Layer = dict[str, Any]
+
+
+class SettingsError(ValueError):
+    """A setting is unknown, of the wrong type, or out of range. The message is one line."""
+
+
+@cache
+def setting_types(kind: type, prefix: str = "") -> Mapping[str, Any]:
+    """Return the type of every setting of a (nested) dataclass by its dotted name."""
+    found: dict[str, Any] = {}
+    for name, hint in get_type_hints(kind).items():
+        if is_dataclass(hint):
+            found |= setting_types(hint, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = hint
+    return found
+
+
+def build_config(flags: Layer, file: Path | None = None) -> Config:
+    """Return the settings of a run: the preset of its task and algorithm, then the file's, then the flags'.
+
+    Raises:
+        SettingsError: what is wrong with a setting, and where it came from.
+    """
+    layers = [flags] if file is None else [read_settings(file), flags]
+    chosen: Layer = {"task": None, "algo": "higl", "preset": "best"}
+    for layer in layers:
+        chosen |= {name: layer[name] for name in chosen if name in layer}
+    if chosen["task"] is None:
+        raise SettingsError("no task: `higl train TASK`; `higl tasks` lists them")
+    for name in chosen:
+        _convert({name: chosen[name]})
+    config = preset(chosen["task"], chosen["algo"], chosen["preset"])
+    if file is not None:
+        config = _from_file(file, config, layers[0])
+    return replace(apply(config, flags), task=config.task)
+
+
+def given_settings(flags: Layer, file: Path | None = None) -> set[str]:
+    """Return the names of the settings that a user gave, in a file or by flags."""
+    return set(flags) | (set(read_settings(file)) if file is not None else set())
+
+
+def _from_file(file: Path, config: Config, layer: Layer) -> Config:
+    try:
+        return apply(config, layer)
+    except SettingsError as error:
+        raise SettingsError(f"{file}: {error}") from None
+
+
+def apply(config: Config, layer: Mapping[str, Any]) -> Config:
+    """Return a configuration with some settings replaced, checked."""
+    values = flat(msgspec.to_builtins(config))
+    check_names(layer, values)
+    replaced = _convert(values | dict(layer))
+    check_ranges(replaced)
+    return replaced
+
+
+def _convert(values: Layer) -> Config:
+    try:
+        return msgspec.convert(_nested(values), Config)
+    except msgspec.ValidationError as error:
+        name = str(error).partition("`$.")[2].rstrip("`").partition("[")[0]
+        shown = msgspec.json.encode(values.get(name), enc_hook=str).decode()
+        expected = describe(setting_types(Config)[name]) if name in values else str(error)
+        raise SettingsError(f"{name} = {shown}: expected {expected}") from None
+
+
+def differences(old: Config, new: Config) -> list[str]:
+    """Return what two configurations do not have in common, as `name = old -> new`."""
+    before, after = flat(msgspec.to_builtins(old)), flat(msgspec.to_builtins(new))
+    return [f"{name} = {before[name]} -> {after[name]}" for name in after if before[name] != after[name]]
+
+
+def check_names(names: Iterable[str], known: Iterable[str], *, flag: str = "") -> None:
+    """Refuse a setting that does not exist, and name the nearest that does."""
+    known = list(known)
+    for name in names:
+        if name in known:
+            continue
+        if part := [other for other in known if other.startswith(f"{name}.")]:
+            raise SettingsError(f"{flag}{name} is a group of settings: name one of them, such as {flag}{part[0]}")
+        raise SettingsError(f"unknown {'option' if flag else 'setting'} {flag}{name}{nearest(name, known, flag)}")
+
+
+def nearest(name: str, known: Iterable[str], flag: str = "") -> str:
+    """Return '; did you mean ...?' with the nearest known name, or nothing."""
+    known = list(known)
+    found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    # `coverage` alone is most likely `landmarks.coverage`.
+    found = found or [other for other in known if other.rpartition(".")[2] == name][:1]
+    found = found or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {flag}{found[0]}?" if found else ""
+
+
+# --- Ranges ---------------------------------------------------------------------------------------------------------
+
+_POSITIVE, _AT_LEAST_0, _SHARE = "more than 0", "0 or more", "from 0 to 1"
+
+# By the last part of the name: what has the same name has the same range in every part.
+_RANGES = {
+    _POSITIVE: (
+        "steps num_envs every episodes epochs batch_size buffer_size policy_period period hidden embedding degree cell "
+        "pool all_pairs_up_to actor_learning_rate critic_learning_rate learning_rate subgoal_range reward_scale "
+        "epsilon cutoff"
+    ),
+    _AT_LEAST_0: (
+        "seed hidden_entries critic_weight_decay exploration target_noise target_noise_clip relabel_candidates "
+        "coverage novelty neighbours start coefficient margin delta similarity goal_within shift random_steps "
+        "random_sigma average"
+    ),
+    _SHARE: "discount soft_update exchange greedy",
+}
+_RANGE_OF = {name: bound for bound, names in _RANGES.items() for name in names.split()}
+
+
+def check_ranges(config: Config) -> None:
+    """Refuse numbers that no run could use."""
+    for name, value in flat(msgspec.to_builtins(config)).items():
+        bound = _RANGE_OF.get(name.rpartition(".")[2], "")
+        numbers = value if isinstance(value, (tuple, list)) else (value,)
+        for number in numbers if bound else ():
+            # Written so that NaN is within none of them.
+            within = number >= 0 and (bound != _POSITIVE or number > 0) and (bound != _SHARE or number <= 1)
+            if not within or number == float("inf"):
+                raise SettingsError(f"{name} = {number}: expected a number {bound}")
+        if name.endswith("subgoal_range") and not numbers:
+            raise SettingsError(f"{name}: expected at least one number")
+
+
+# --- Files ----------------------------------------------------------------------------------------------------------
+
+
+def read_settings(path: Path) -> Layer:
+    """Return the settings of a TOML file as a flat dict.
+
+    Raises:
+        SettingsError: the file cannot be read, is no TOML, or has a setting that does not exist.
+    """
+    try:
+        layer = flat(tomllib.loads(path.read_text(encoding="utf-8")))
+        check_names(layer, setting_types(Config))
+    except OSError as error:
+        raise SettingsError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not a TOML file: {' '.join(str(error).split())}") from None
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error}") from None
+    return layer
+
+
+def to_toml(config: Config) -> str:
+    """Return all settings as TOML: what a run was, and what `higl train --config` takes."""
+    return tomli_w.dumps(msgspec.to_builtins(config))
+
+
+def layer_to_toml(layer: Layer) -> str:
+    """Return some settings as TOML."""
+    return tomli_w.dumps(_nested(layer))
+
+
+def flat(nested: Mapping[str, Any], prefix: str = "") -> Layer:
+    """Return nested settings as one dict with dotted names."""
+    found: Layer = {}
+    for name, value in nested.items():
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
+    return found
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for name, value in flat.items():
+        *parts, last = name.split(".")
+        place = nested
+        for part in parts:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return nested
+
+
+# --- Flags ----------------------------------------------------------------------------------------------------------
+
+
+def parse_flags(arguments: Sequence[str], known: Mapping[str, Any]) -> tuple[list[str], Layer]:
+    """Split a command line into positional arguments and typed values of flags.
+
+    `--landmarks.coverage 40`, `--landmarks.coverage=40`, `--low.hidden 64 64`, `--high.relabel`, `--high.no-relabel`;
+    dashes and underscores are the same.
+
+    Raises:
+        SettingsError: an unknown flag (with the nearest one), or a value of another type (with the type expected).
+    """
+    positional: list[str] = []
+    values: Layer = {}
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--"):
+            if word[:1] == "-" and word[1:2].isalpha():
+                spelled = [name.replace("_", "-") for name in known]
+                raise SettingsError(f"unknown option {word}{nearest(word[1:], spelled, '--')}")
+            positional.append(word)
+            continue
+        text, has_value, value = word[2:].partition("=")
+        name, switched_on = _known_flag(text.replace("-", "_"), known)
+        texts = [value] if has_value else []
+        if not has_value and known[name] is not bool:
+            count = len(rest) if get_origin(known[name]) is tuple else 1
+            while rest and len(texts) < count and not rest[0].startswith("--"):
+                texts.append(rest.pop(0))
+        values[name] = switched_on if known[name] is bool and not texts else typed(name, known[name], texts)
+    return positional, values
+
+
+def _known_flag(name: str, known: Mapping[str, Any]) -> tuple[str, bool]:
+    """Return the setting that a flag names, and whether it switches it on (`--high.no-relabel` does not)."""
+    if name in known:
+        return name, True
+    part, dot, last = name.rpartition(".")
+    positive = part + dot + last.removeprefix("no_")
+    if last.startswith("no_") and known.get(positive) is bool:
+        return positive, False
+    spelled = [other.replace("_", "-") for other in known]
+    check_names([name.replace("_", "-")], spelled, flag="--")
+    raise AssertionError  # pragma: no cover - the line above raises
+
+
+def typed(name: str, kind: Any, texts: Sequence[str]) -> Any:
+    """Return the value that some words stand for.
+
+    Raises:
+        SettingsError: they do not fit the type.
+    """
+    flag = f"--{name.replace('_', '-')}"
+    if get_origin(kind) is tuple:
+        return tuple(_one(flag, get_args(kind)[0], text) for text in texts)
+    if len(texts) != 1:
+        raise SettingsError(f"{flag}: expected {describe(kind)}")
+    return _one(flag, kind, texts[0])
+
+
+def _one(flag: str, kind: Any, text: str) -> Any:
+    kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+    kind = next(option for option in kinds if option is not type(None))
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[text.lower()]
+        if kind is int:
+            return _integer(text)
+        if get_origin(kind) is Literal:
+            if text not in get_args(kind):
+                raise ValueError
+            return text
+        return kind(text)
+    except (ValueError, KeyError, OverflowError):
+        hint = nearest(text, get_args(kind)) if get_origin(kind) is Literal else ""
+        raise SettingsError(f"{flag} {text!r}: expected {describe(kind)}{hint}") from None
+
+
+def _integer(text: str) -> int:
+    """Return a whole number; 1_000_000 and 1e6 are such."""
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if number != int(number):
+            raise
+        return int(number)
+
+
+def describe(kind: Any) -> str:
+    """Say in words what a type expects."""
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", Path: "a path"}
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(map(str, get_args(kind)))
+    if get_origin(kind) is tuple:
+        return f"any number of: {describe(get_args(kind)[0])}"
+    if get_origin(kind) in (Union, types.UnionType):
+        return describe(next(option for option in get_args(kind) if option is not type(None)))
+    return words.get(kind, str(kind))

@@ -1,0 +1,152 @@
+"""The health of a run, by hand."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from support.toy import SPACES, changed, tiny_config
+
+from higl.algo import td3
+from higl.algo.adjacency import CellMatrix
+from higl.algo.health import adjacency_metrics, episode_metrics, segment_metrics, value_metrics
+from higl.algo.nets import Layer
+from higl.algo.rollout import Episode
+from higl.settings.config import AdjacencyConfig
+
+CONFIG = tiny_config(high={"period": 2, "discount": 0.5, "reward_scale": 0.1}, low={"discount": 0.5})
+
+
+def walk() -> Episode:
+    """Return five steps on a line, in segments of two: along the subgoal, across it, and one step back."""
+    achieved = np.array([[0, 0], [1, 0], [2, 0], [2, 1], [2, 2], [1, 2]], np.float32)
+    proposed = np.repeat(np.array([[4, 0], [3, 0], [3, 4]], np.float32), 2, axis=0)[:5]
+    starts = np.array([0, 0, 2, 2, 4])
+    return Episode(
+        observation=np.hstack([achieved, np.zeros((6, 1), np.float32)]),
+        achieved=achieved,
+        desired=np.ones((6, 2), np.float32),
+        subgoal=proposed + achieved[starts] - achieved[:-1],
+        action=np.array([[1, 0], [1, -1], [0.5, 0], [0, 0], [0, -0.995]], np.float32),
+        reward=np.array([-1, -1, -1, 0, -1], np.float32),
+        success=np.array([False, False, False, True, False]),
+        terminated=False,
+        truncated=True,
+    )
+
+
+def test_progress_by_hand():
+    """Segments: 2 of the way along a subgoal of 4; across one of 3; away from one of 5."""
+    metrics = segment_metrics(walk(), 2, "relative")
+    assert metrics["low/subgoal_distance"] == pytest.approx((4 + 3 + 5) / 3)
+    assert metrics["low/progress"] == pytest.approx((2 + 0 - 3 / 5) / 3)
+    left = [2, np.hypot(3, 2), np.hypot(4, 4)]
+    shares = [(whole - rest) / whole for whole, rest in zip([4, 3, 5], left, strict=True)]
+    assert metrics["low/progress_share"] == pytest.approx(np.mean(shares))
+
+
+def test_segments_that_hardly_move_are_still():
+    episode = walk()
+    assert segment_metrics(episode, 2, "relative")["low/still"] == 0
+    fallen = episode.achieved.copy()
+    fallen[3:] = fallen[2] + 0.01
+    assert segment_metrics(replace(episode, achieved=fallen), 2, "relative")["low/still"] == pytest.approx(2 / 3)
+
+
+def test_progress_towards_absolute_subgoals():
+    episode = walk()
+    starts = np.array([0, 0, 2, 2, 4])
+    # The same targets, as points of the goal space.
+    points = episode.achieved[starts] + episode.subgoal[starts]
+    assert segment_metrics(replace(episode, subgoal=points), 2, "absolute") == pytest.approx(
+        segment_metrics(episode, 2, "relative")
+    )
+
+
+def test_a_subgoal_at_distance_zero_is_no_division_by_zero():
+    episode = replace(walk(), subgoal=np.zeros((5, 2), np.float32))
+    assert all(np.isfinite(value) for value in segment_metrics(episode, 2, "relative").values())
+
+
+def test_episode_by_hand():
+    metrics = episode_metrics(CONFIG, walk())
+    assert metrics["episode/success"] == 1.0
+    assert metrics["episode/return"] == -4.0
+    assert metrics["episode/length"] == 5.0
+    assert metrics["low/progress"] == segment_metrics(walk(), 2, "relative")["low/progress"]
+
+
+def constant_networks(value: float, actions: int) -> td3.Networks:
+    """Return networks of one layer: the critics give a value everywhere."""
+
+    def layer(outputs: int, bias: float) -> tuple[Layer]:
+        return (
+            Layer(np.zeros((5 + (outputs == 1) * actions, outputs), np.float32), np.full(outputs, bias, np.float32)),
+        )
+
+    return td3.Networks(layer(actions, 0.0), (layer(1, value), layer(1, value + 1)))
+
+
+def test_values_against_returns_by_hand():
+    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0), (1.0, 1.0))
+    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0), (1.0, 1.0))
+    metrics = value_metrics(
+        CONFIG, low, constant_networks(-4.0, SPACES.action), high, constant_networks(-7.0, SPACES.goal), walk()
+    )
+    assert metrics["low/value"] == pytest.approx(-4.0)
+    assert metrics["low/saturated"] == 0.0
+    # Segments of two steps: the first step's reward, then half the value at the second; of one step: its value.
+    first = -np.array([3.0, np.hypot(3, 1)]) + 0.5 * -4.0
+    assert metrics["low/value_excess"] == pytest.approx(np.mean([*(-4.0 - first), 0.0]))
+    assert metrics["high/value"] == pytest.approx(-7.0)
+    # Rewards of the segments: -2, -1, -1; a tenth of them, discounted by half each.
+    assert metrics["high/return"] == pytest.approx(0.1 * (-2 - 0.5 - 0.25))
+
+
+def test_where_a_time_limit_is_no_end_the_return_goes_on_with_the_value():
+    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0), (1.0, 1.0))
+    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0), (1.0, 1.0))
+    networks = constant_networks(-4.0, SPACES.action), constant_networks(-7.0, SPACES.goal)
+    config = replace(CONFIG, time_limit="bootstrap")
+    metrics = value_metrics(config, low, networks[0], high, networks[1], walk())
+    assert metrics["high/return"] == pytest.approx(0.1 * (-2 - 0.5 - 0.25) - 7.0 / 8)
+
+
+def test_adjacency_told_rightly_by_hand():
+    """Embedding = the point itself: cells one apart are told adjacent, all others not."""
+    identity = (Layer(np.eye(2, dtype=np.float32), np.zeros(2, np.float32)),)
+    config = AdjacencyConfig(degree=3, epsilon=1.0, delta=0.2)
+    matrix = CellMatrix(1.0, 3, 2)
+    matrix.add_trajectory(np.array([[0, 0], [1, 0], [2, 0]], np.float32))
+    matrix.add_trajectory(np.array([[0, 1]], np.float32))
+    metrics = adjacency_metrics(config, identity, matrix, np.random.default_rng(0))
+    # Adjacent: 0-1, 1-2, 0-2, of which the last is 2 apart. Others: (0,1) with each, one of them at distance 1.
+    assert metrics["adjacency/adjacent_right"] == pytest.approx(2 / 3)
+    assert metrics["adjacency/other_right"] == pytest.approx(2 / 3)
+
+
+def test_a_single_cell_has_nothing_to_tell():
+    matrix = CellMatrix(1.0, 3, 2)
+    matrix.add_trajectory(np.zeros((4, 2), np.float32))
+    identity = (Layer(np.eye(2, dtype=np.float32), np.zeros(2, np.float32)),)
+    assert adjacency_metrics(AdjacencyConfig(), identity, matrix, np.random.default_rng(0)) == {}
+
+
+def test_layer_norm_reaches_the_values():
+    """The NumPy twin is used for the metrics: it must be the same network."""
+    config = changed(CONFIG, low={"layer_norm": True})
+    low = td3.TD3(config.low, 5, (1.0, 1.0), (1.0, 1.0))
+    networks = td3.init(low, jax.random.key(0)).networks
+    x = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
+    in_numpy = td3.policy_value(low, jax.device_get(networks), x)
+    np.testing.assert_allclose(in_numpy, td3.policy_value(low, networks, jax.numpy.asarray(x)), atol=1e-5)
+
+
+def test_saturated_are_the_actors_own_actions():
+    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0), (1.0, 1.0))
+    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0), (1.0, 1.0))
+    networks = constant_networks(-4.0, SPACES.action)
+    actor = (Layer(networks.actor[0].weight, np.array([9.0, 0.0], np.float32)),)
+    episode = replace(walk(), action=np.ones((5, 2), np.float32))  # with exploration
+    told = value_metrics(CONFIG, low, networks._replace(actor=actor), high, constant_networks(-7.0, 2), episode)
+    assert told["low/saturated"] == pytest.approx(1 / 2)

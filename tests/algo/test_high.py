@@ -1,0 +1,179 @@
+"""What makes the high level: relabelling, pseudo-landmarks, the landmark loss."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from higl.algo import high
+from higl.algo.nets import Layer, init_mlp, mlp
+from higl.settings.config import HighConfig, LandmarksConfig
+
+OBSERVATION, GOAL, ACTION, PERIOD, BATCH = 4, 2, 3, 5, 7
+
+
+def random_rows(seed: int) -> high.HighRow:
+    """Return random segments; of some the last steps did not take place."""
+    rng = np.random.default_rng(seed)
+    achieved = rng.normal(size=(BATCH, PERIOD + 1, GOAL)).cumsum(1)
+    took_place = (np.arange(PERIOD) < rng.integers(1, PERIOD + 1, (BATCH, 1))).astype(np.float32)
+    took_place[0], took_place[1] = 1, [1, 1, 0, 0, 0]
+    observation = rng.normal(size=(BATCH, PERIOD + 1, OBSERVATION))
+    desired = rng.normal(size=(BATCH, GOAL))
+    segment = high.Segment(
+        observation[:, :-1], achieved[:, :-1], rng.uniform(-1, 1, (BATCH, PERIOD, ACTION)), took_place
+    )
+    rows = high.HighRow(
+        observation[:, 0],
+        achieved[:, 0],
+        desired,
+        rng.uniform(-2, 2, (BATCH, GOAL)),
+        rng.normal(size=BATCH),
+        observation[:, -1],
+        achieved[:, -1],
+        desired + 1,
+        np.array([0, 1, 0, 0, 0, 0, 1]),
+        segment,
+    )
+    return jax.tree.map(lambda column: jnp.asarray(column, jnp.float32), rows)
+
+
+def action_of(actor, x: np.ndarray) -> np.ndarray:
+    """Return the low level's action for one input, in plain NumPy."""
+    for weight, bias in actor[:-1]:
+        x = np.maximum(x @ np.asarray(weight) + np.asarray(bias), 0)
+    return np.tanh(x @ np.asarray(actor[-1].weight) + np.asarray(actor[-1].bias))
+
+
+@pytest.mark.parametrize("scheme", ["relative", "absolute"])
+def test_relabelling_against_a_loop(scheme):
+    config = HighConfig(subgoals=scheme, relabel=True, relabel_candidates=10)
+    limit = np.array([2.0, 1.5], np.float32)
+    visible = np.array([0, 0, 1, 1], np.float32)
+    # Weights this large make the actions depend on the subgoal.
+    actor = jax.tree.map(lambda x: 3 * x, init_mlp(jax.random.key(0), (OBSERVATION + GOAL, 8, ACTION)))
+    key = jax.random.key(5)
+    draws = np.asarray(jax.random.normal(key, (10, BATCH, GOAL)))
+    kinds, clipped = set(), False
+    for seed in range(6):
+        rows = random_rows(seed)
+        ours = high.relabel(config, jnp.asarray(limit), actor, jnp.asarray(visible), rows, key)
+        assert ours.shape == (BATCH, GOAL)
+        rows = jax.device_get(rows)
+        for number in range(BATCH):
+            start, stop = rows.achieved[number], rows.next_achieved[number]
+            reached = stop - start if scheme == "relative" else stop
+            around = [reached + draw * limit / 2 for draw in draws[:, number]]
+            candidates = [rows.subgoal[number]] + [np.clip(each, -limit, limit) for each in [reached, *around]]
+            clipped |= bool((np.abs(reached) > limit).any())
+            misfits = []
+            for candidate in candidates:
+                misfit = 0.0
+                for step in range(PERIOD):
+                    if not rows.segment.took_place[number, step]:
+                        continue
+                    subgoal = candidate
+                    if scheme == "relative":
+                        subgoal = candidate + start - rows.segment.achieved[number, step]
+                    x = np.concatenate([rows.segment.observation[number, step] * visible, subgoal])
+                    misfit += ((action_of(actor, x) - rows.segment.action[number, step]) ** 2).sum()
+                misfits.append(misfit)
+            kinds.add(min(int(np.argmin(misfits)), 2))
+            np.testing.assert_allclose(ours[number], candidates[int(np.argmin(misfits))], atol=1e-5)
+    # The stored subgoal, the displacement achieved and a draw have each won somewhere; some candidate was clipped.
+    assert kinds == {0, 1, 2}
+    assert clipped
+
+
+def test_a_subgoal_that_explains_the_actions_is_not_relabelled():
+    """Actions taken by the present low level itself have misfit zero under the stored subgoal."""
+    config = HighConfig(subgoals="relative", relabel=True)
+    actor = init_mlp(jax.random.key(0), (OBSERVATION + GOAL, 8, ACTION))
+    rows = random_rows(0)
+    visible = jnp.ones(OBSERVATION)
+    subgoals = rows.subgoal[:, None] + rows.achieved[:, None] - rows.segment.achieved
+    x = jnp.concatenate([rows.segment.observation, subgoals], axis=-1)
+    actions = jnp.tanh(jnp.maximum(x @ actor[0].weight + actor[0].bias, 0) @ actor[1].weight + actor[1].bias)
+    rows = rows._replace(segment=rows.segment._replace(action=actions))
+    kept = high.relabel(config, jnp.full(GOAL, 2.0), actor, visible, rows, jax.random.key(1))
+    np.testing.assert_array_equal(kept, rows.subgoal)
+
+
+def test_pseudo_landmark_by_hand():
+    """Equation 7: from the current state, `shift` towards the landmark; a nearer landmark is passed."""
+    achieved = jnp.array([[1.0, 1.0], [0.0, 0.0], [2.0, 3.0]])
+    selected = jnp.array([[4.0, 5.0], [0.0, 1.0], [2.0, 3.0]])
+    pseudo = high.pseudo_landmark(LandmarksConfig(pseudo="fixed", shift=2.0), achieved, selected)
+    np.testing.assert_allclose(pseudo, [[2.2, 2.6], [0.0, 2.0], [2.0, 3.0]], rtol=1e-6)
+
+
+def test_raw_pseudo_landmark_is_the_landmark():
+    achieved, selected = jnp.zeros((2, 2)), jnp.array([[4.0, 5.0], [0.0, 0.0]])
+    np.testing.assert_array_equal(high.pseudo_landmark(LandmarksConfig(pseudo="raw"), achieved, selected), selected)
+
+
+def test_automatic_shift_is_the_average_distance_of_the_selected_landmarks():
+    achieved = jnp.array([[0.0, 0.0], [1.0, 1.0], [5.0, 5.0]])
+    selected = jnp.array([[3.0, 4.0], [1.0, 2.0], [5.0, 5.0]])
+    shift = (5 + 1 + 0) / 3
+    pseudo = high.pseudo_landmark(LandmarksConfig(pseudo="automatic", shift=99.0), achieved, selected)
+    np.testing.assert_allclose(pseudo, [[0.6 * shift, 0.8 * shift], [1.0, 1.0 + shift], [5.0, 5.0]], rtol=1e-6)
+
+
+def test_capped_pseudo_landmark_does_not_pass_the_landmark():
+    achieved = jnp.array([[1.0, 1.0], [0.0, 0.0]])
+    selected = jnp.array([[4.0, 5.0], [0.0, 1.0]])
+    pseudo = high.pseudo_landmark(LandmarksConfig(pseudo="capped", shift=2.0), achieved, selected)
+    np.testing.assert_allclose(pseudo, [[2.2, 2.6], [0.0, 1.0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["fixed", "capped", "automatic", "raw"])
+def test_a_landmark_at_distance_zero_gives_the_current_state(mode):
+    achieved = jnp.array([[1.0, -2.0], [0.0, 0.0]])
+    pseudo = high.pseudo_landmark(LandmarksConfig(pseudo=mode), achieved, achieved)
+    np.testing.assert_array_equal(pseudo, achieved)
+
+
+# An "embedding" of two numbers: (2x, 3y).
+STRETCH = partial(mlp, (Layer(jnp.diag(jnp.array([2.0, 3.0])), jnp.zeros(2)),))
+
+
+def test_landmark_loss_by_hand():
+    """Equations 8 and 9 with an embedding that stretches x by 2 and y by 3."""
+    achieved = jnp.array([[1.0, 1.0], [0.0, 0.0], [5.0, 5.0]])
+    pseudo = jnp.array([[2.0, 1.0], [0.0, 1.0], [5.0, 5.0]])
+    loss = high.landmark_loss(20.0, 1.0, "relative", STRETCH, achieved, pseudo)
+    # Targets (5, 1), (0, 1.2), (5, 5): embeddings 6, 0.6 and 0 away from the pseudo-landmark's.
+    value, info = loss(jnp.array([[4.0, 0.0], [0.0, 1.2], [0.0, 0.0]]))
+    assert float(info["landmark_loss"]) == pytest.approx(5 / 3)
+    assert float(value) == pytest.approx(20 * 5 / 3)
+    assert float(info["landmark_loss_active"]) == pytest.approx(1 / 3)
+    assert float(info["subgoal_distance"]) == pytest.approx((4 + 1.2 + 0) / 3)
+    assert float(info["pseudo_landmark_distance"]) == pytest.approx((1 + 1 + 0) / 3)
+
+
+def test_landmark_loss_takes_absolute_subgoals_as_points():
+    achieved, pseudo = jnp.array([[7.0, 7.0]]), jnp.array([[1.0, 0.0]])
+    loss = high.landmark_loss(1.0, 0.5, "absolute", STRETCH, achieved, pseudo)
+    value, _ = loss(jnp.array([[1.0, 2.0]]))
+    assert float(value) == pytest.approx(6.0 - 0.5)
+
+
+def test_landmark_loss_pulls_the_subgoal_towards_the_pseudo_landmark_and_stops_at_the_margin():
+    achieved, pseudo = jnp.zeros((2, 2)), jnp.array([[3.0, 0.0], [3.0, 0.0]])
+    loss = high.landmark_loss(1.0, 1.1, "relative", STRETCH, achieved, pseudo)
+    gradient = jax.grad(lambda subgoal: loss(subgoal)[0])(jnp.array([[1.0, 0.0], [2.9, 0.0]]))
+    np.testing.assert_allclose(gradient, [[-2.0 / 2, 0.0], [0.0, 0.0]])
+
+
+def test_transitions_as_td3_takes_them():
+    rows = random_rows(0)
+    subgoal = rows.subgoal + 1
+    batch = high.high_batch(HighConfig(reward_scale=0.1, discount=0.9), rows, subgoal)
+    np.testing.assert_array_equal(batch.input, np.hstack([rows.observation, rows.desired]))
+    np.testing.assert_array_equal(batch.next_input, np.hstack([rows.next_observation, rows.next_desired]))
+    np.testing.assert_array_equal(batch.action, subgoal)
+    np.testing.assert_allclose(batch.reward, 0.1 * rows.reward, rtol=1e-6)
+    np.testing.assert_allclose(batch.discount, [0.9, 0, 0.9, 0.9, 0.9, 0.9, 0], rtol=1e-6)

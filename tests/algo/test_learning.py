@@ -1,0 +1,90 @@
+"""Learning itself, on a point that moves by its action: the low level alone, and the whole hierarchy."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from support.toy import SPACES, PointEnv, changed, tiny_config
+
+from higl.algo.health import segment_metrics
+from higl.algo.learner import Learner
+from higl.algo.rollout import collect_episode
+from higl.run.measure import evaluate
+from higl.settings.config import Config
+
+STEPS = 50
+
+
+def config(**changes) -> Config:
+    """Return settings under which the point is learned within seconds."""
+    both = {"hidden": (64, 64), "batch_size": 64, "actor_learning_rate": 1e-3}
+    settings = tiny_config(
+        low={**both, "buffer_size": 8_000, "exploration": 0.3},
+        high={**both, "buffer_size": 1_600, "exploration": 1.0, "subgoal_range": (3.0,), "period": 5},
+        adjacency={
+            "hidden": (64, 64),
+            "embedding": 16,
+            "learning_rate": 1e-3,
+            "degree": 4,
+            "every": 500,
+            "epochs": 5,
+        },
+        novelty={"hidden": (32,)},
+        landmarks={"coverage": 10, "novelty": 10, "pool": 200, "neighbours": 0, "start": 1_000, "goal_within": 5.0},
+    )
+    return changed(settings, **changes)
+
+
+# ---- the low level alone ----------------------------------------------------------------------------------------
+
+RANDOM_SUBGOALS = {"random_steps": 10**9, "random_sigma": 2.0}
+
+
+def progress_share(learner: Learner, env: PointEnv) -> float:
+    """Return which share of the way to random subgoals a segment covers, without exploration of the low level."""
+    policy = learner.policy
+    policy.low_sigma = np.zeros_like(policy.low_sigma)
+    episodes = [collect_episode(env, policy, seed, explore=True) for seed in range(1000, 1006)]
+    return float(np.mean([segment_metrics(one, policy.period, "relative")["low/progress_share"] for one in episodes]))
+
+
+@pytest.mark.slow
+def test_the_low_level_alone_learns_to_reach_random_subgoals():
+    """The goal coordinates are hidden from it: all it can go by is the subgoal."""
+    learner = Learner(config(high=RANDOM_SUBGOALS), SPACES)
+    env = PointEnv(steps=STEPS)
+    # Untrained it stays away from its subgoals (1 would be: it reaches them all).
+    assert progress_share(learner, env) < 0.2
+    for number in range(30):
+        learner.remember(collect_episode(env, learner.policy, number, explore=True))
+        learner.train_low(jax.random.fold_in(learner.key, number), jnp.asarray(STEPS))
+    assert progress_share(learner, env) > 0.6
+
+
+# ---- the whole hierarchy ----------------------------------------------------------------------------------------
+
+
+def success(learner: Learner, env: PointEnv) -> float:
+    """Return the share of test episodes, goals in all directions, that succeed."""
+    return float(np.mean([outcome.success for outcome in evaluate(env, learner.policy, list(range(1000, 1020)))]))
+
+
+@pytest.mark.slow
+def test_the_whole_hierarchy_learns_to_reach_far_goals():
+    """Goals are six units away, subgoals at most three and a segment's reach 2.5: two or three subgoals in a row.
+
+    Rewards are sparse, so that landmarks have to show the way.
+    """
+    learner = Learner(config(), SPACES)
+    env = PointEnv(steps=STEPS, distance=6.0)
+    reached = [success(learner, env)]
+    assert reached[0] <= 0.2
+    for number in range(200):
+        learner.learn(collect_episode(env, learner.policy, number, explore=True))
+        if number % 20 == 19:
+            reached.append(success(learner, env))
+            if reached[-1] >= 0.9:
+                break
+    assert max(reached) >= 0.8, reached

@@ -1,0 +1,120 @@
+"""Novelty: the queue against a plain model; the score falls where the predictor has been trained."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from higl.algo import novelty as nov
+from higl.settings.config import NoveltyConfig
+
+SLOTS, BLOCK = 4, 6
+
+
+def new_states(states: list[tuple[float, float]], first_name: int) -> nov.Queue:
+    """Return a block of states on a line, (place, score); each observation is the state's name."""
+    count = len(states)
+    observation, achieved, score = np.zeros((BLOCK, 1)), np.zeros((BLOCK, 1)), np.zeros(BLOCK)
+    observation[:count, 0] = np.arange(first_name, first_name + count)
+    if count:
+        achieved[:count, 0], score[:count] = zip(*states, strict=True)
+    return nov.Queue(*(jnp.asarray(x, jnp.float32) for x in (observation, achieved, score)), jnp.arange(BLOCK) < count)
+
+
+def empty_queue() -> nov.Queue:
+    return nov.Queue(jnp.zeros((SLOTS, 1)), jnp.zeros((SLOTS, 1)), jnp.zeros(SLOTS), jnp.zeros(SLOTS, bool))
+
+
+def update(queue: nov.Queue, new: nov.Queue, distance=nov.goal_space_distance) -> nov.Queue:
+    return nov.enter(nov.discard_similar(queue, new, 0.5, distance), new)
+
+
+_update = jax.jit(update)
+
+places = st.integers(-12, 12).map(lambda x: x / 4)
+episodes = st.lists(st.lists(places, max_size=BLOCK), max_size=5)
+
+
+@settings(max_examples=100)
+@given(episodes=episodes, seed=st.integers(0, 1000))
+def test_the_queue_against_a_plain_model(episodes, seed):
+    """Drop what is closer than 0.5 (0.5 itself stays) to a new state, take all new ones, keep the most novel."""
+    rng = np.random.default_rng(seed)
+    queue, model, name = empty_queue(), [], 0
+    for episode in episodes:
+        # Scores are all different, so that there is one right answer.
+        states = [(place, float(np.float32(rng.random()))) for place in episode]
+        queue = _update(queue, new_states(states, name))
+        model = [kept for kept in model if all(abs(kept[0] - place) >= 0.5 for place, _ in states)]
+        model += [(place, score, name + number) for number, (place, score) in enumerate(states)]
+        model = sorted(model, key=lambda state: -state[1])[:SLOTS]
+        name += len(states)
+        filled = np.asarray(queue.filled)
+        ours = zip(queue.achieved[filled, 0], queue.score[filled], queue.observation[filled, 0], strict=True)
+        assert {tuple(float(x) for x in state) for state in ours} == set(model)
+        assert filled.sum() == len(model)
+
+
+def test_distance_decides_what_is_similar():
+    """The appendix's design: any distance may stand in for the goal space's."""
+    stored = _update(empty_queue(), new_states([(0.0, 1.0), (10.0, 2.0)], 0))
+    new = new_states([(10.1, 3.0)], 2)
+    by_goal = update(stored, new)
+    assert sorted(np.asarray(by_goal.achieved[by_goal.filled, 0]).tolist()) == pytest.approx([0.0, 10.1])
+    everything_similar = update(stored, new, lambda first, second: jnp.zeros((SLOTS, BLOCK)))
+    assert np.asarray(everything_similar.achieved[everything_similar.filled, 0]).tolist() == pytest.approx([10.1])
+
+
+def test_padding_neither_enters_nor_discards():
+    stored = _update(empty_queue(), new_states([(0.0, 1.0)], 0))
+    padded = nov.Queue(jnp.zeros((BLOCK, 1)), jnp.zeros((BLOCK, 1)), jnp.full(BLOCK, 9.0), jnp.zeros(BLOCK, bool))
+    queue = _update(stored, padded)
+    assert np.asarray(queue.filled).sum() == 1
+    assert np.asarray(queue.score[queue.filled]).tolist() == [1.0]
+
+
+def test_novelty_by_hand():
+    """Equation 4: the distance of the two networks' outputs."""
+    state = nov.init_novelty(NoveltyConfig(hidden=(6,), embedding=5), jax.random.key(0), 3, 2, SLOTS)
+    x = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+
+    def output(network) -> np.ndarray:
+        hidden = np.maximum(x @ np.asarray(network[0].weight) + np.asarray(network[0].bias), 0)
+        return hidden @ np.asarray(network[1].weight) + np.asarray(network[1].bias)
+
+    expected = np.linalg.norm(output(state.predictor) - output(state.target), axis=1)
+    np.testing.assert_allclose(nov.novelty(state.predictor, state.target, jnp.asarray(x)), expected, rtol=1e-4)
+
+
+def test_novelty_falls_where_the_predictor_is_trained_and_stays_elsewhere():
+    config = NoveltyConfig(hidden=(64, 64), embedding=16)
+    state = nov.init_novelty(config, jax.random.key(0), 2, 2, SLOTS)
+    rng = np.random.default_rng(0)
+    known = jnp.asarray(rng.normal((2, 0), 0.5, (128, 2)), jnp.float32)
+    unknown = jnp.asarray(rng.normal((-2, -2), 0.5, (128, 2)), jnp.float32)
+
+    def score(state: nov.NoveltyState) -> tuple[float, float]:
+        return tuple(float(nov.novelty(state.predictor, state.target, x).mean()) for x in (known, unknown))
+
+    before = score(state)
+    target = jax.device_get(state.target)
+    step = jax.jit(lambda state: nov.distil(config, state, known))
+    state, first_loss = step(state)
+    for _ in range(300):
+        state, loss = step(state)
+    after = score(state)
+    assert float(loss) < 0.05 * float(first_loss)
+    assert after[0] < 0.2 * before[0]
+    assert after[1] > 2 * after[0]
+    for ours, theirs in zip(jax.tree.leaves(state.target), jax.tree.leaves(target), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_predictor_and_its_target_are_drawn_apart():
+    state = nov.init_novelty(NoveltyConfig(hidden=(4,), embedding=2), jax.random.key(0), 3, 2, 5)
+    assert not np.array_equal(state.predictor[0].weight, state.target[0].weight)
+    assert not np.asarray(state.queue.filled).any()
+    assert state.queue.observation.shape == (5, 3)
+    assert state.queue.achieved.shape == (5, 2)

@@ -1,0 +1,240 @@
+"""The run folder: lines that survive a full disk, cutting back, facts, and one process at a time."""
+
+from __future__ import annotations
+
+import errno
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from higl.commands.runs import find_runs, run_state
+from higl.run import files
+from higl.run.folder import (
+    EVALUATION_COLUMNS,
+    LineLog,
+    Lock,
+    RunFolder,
+    RunFolderError,
+    is_locked,
+    last_evaluation,
+    last_step,
+    read_config,
+    read_facts,
+)
+from higl.settings.config import Config
+from higl.settings.layers import to_toml
+
+CONFIG = replace(Config(), task="point-maze", steps=1000, seed=3)
+ROW = {
+    "step": 500,
+    "time": 1.5,
+    "episodes": 5,
+    "success": 0.4,
+    "return": -1.0,
+    "steps_to_success": "",
+    "path_length": 2,
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = RunFolder.create(tmp_path / "run", CONFIG, pytest.fail)
+    folder.start(2, "cpu", 0)
+    yield folder
+    folder.close()
+
+
+def test_what_is_written_is_read_again(folder):
+    folder.metrics(500, 1, 1.23456, {"low/loss": 0.1})
+    folder.metrics(1000, 2, 2.5, {"low/loss": 0.2})
+    folder.evaluation(ROW)
+    folder.log("hello")
+    first, _ = (json.loads(line) for line in (folder.path / "metrics.jsonl").read_text().splitlines())
+    assert first == {"step": 500, "episode": 1, "time": 1.235, "low/loss": 0.1}
+    header, row = (folder.path / "eval.csv").read_text().splitlines()
+    assert header == ",".join(EVALUATION_COLUMNS)
+    assert row == "500,1.5,5,0.4,-1.0,,2"
+    assert last_step(folder.path) == 1000
+    assert last_evaluation(folder.path) == dict(zip(EVALUATION_COLUMNS, row.split(","), strict=True))
+    assert (folder.path / "log.txt").read_text().endswith("Z hello\n")
+    assert read_config(folder.path) == CONFIG
+    facts = read_facts(folder.path)
+    assert facts["status"] == "running"
+    assert facts["starts"][0]["packages"]["jax"]
+    assert {"host", "cores", "device", "python", "commit", "command", "processor"} <= facts["starts"][0].keys()
+
+
+def test_a_run_of_an_earlier_version_is_read_as_it_was_run(folder):
+    """A setting that its file does not have yet is what runs did before there was one, not today's default."""
+    file = folder.path / "config.toml"
+    file.write_text("".join(line for line in file.open() if not line.startswith(("central", "average"))))
+    config = read_config(folder.path)
+    assert (config.landmarks.central, config.evaluation.average) == (False, 0)
+    assert (Config().landmarks.central, Config().evaluation.average) == (True, 20_000)
+
+
+def test_cutting_back(folder):
+    folder.metrics(500, 1, 1.0, {})
+    folder.evaluation(ROW)
+    lengths = folder.lengths()
+    before = {name: (folder.path / name).read_bytes() for name in lengths}
+    folder.metrics(1000, 2, 2.0, {})
+    folder.evaluation(ROW)
+    folder.cut(lengths)
+    assert {name: (folder.path / name).read_bytes() for name in lengths} == before
+    folder.metrics(1000, 2, 3.0, {})
+    assert last_step(folder.path) == 1000
+    folder.cut({})
+    folder.evaluation(ROW)
+    assert (folder.path / "eval.csv").read_text().startswith("step,")
+
+
+def test_a_log_that_lost_lines_is_told(tmp_path):
+    warnings: list[str] = []
+    folder = RunFolder.create(tmp_path / "run", CONFIG, warnings.append)
+    folder.metrics(500, 1, 1.0, {})
+    folder.cut({"metrics.jsonl": 10_000})
+    folder.close()
+    assert len(warnings) == 1
+    assert "metrics.jsonl is shorter than it was at the checkpoint" in warnings[0]
+
+
+class FullDisk:
+    """A file on a disk with room for so many bytes."""
+
+    def __init__(self, file, room: int):
+        self._file, self.room = file, room
+
+    def write(self, content: bytes) -> int:
+        if self.room == 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = self._file.write(content[: self.room])
+        self.room -= written
+        return written
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+
+def test_lines_wait_while_the_disk_is_full(tmp_path):
+    log = LineLog(tmp_path / "lines")
+    log.write("first")
+    log._file = FullDisk(log._file, 3)
+    for line in ("second", "third"):
+        with pytest.raises(OSError, match="No space"):
+            log.write(line)
+        assert (tmp_path / "lines").read_text() == "first\n"
+        log._file.room = 3
+    with pytest.raises(OSError, match="No space"):
+        log.length()
+    log._file.room = 1000
+    log.write("fourth")
+    assert (tmp_path / "lines").read_text() == "first\nsecond\nthird\nfourth\n"
+    assert log.length() == len("first\nsecond\nthird\nfourth\n")
+    log.close()
+
+
+def test_a_full_disk_is_told_once_and_the_run_goes_on(tmp_path):
+    warnings: list[str] = []
+    folder = RunFolder.create(tmp_path / "run", CONFIG, warnings.append)
+    folder._metrics._file = FullDisk(folder._metrics._file, 0)
+    for step in (500, 1000):
+        folder.metrics(step, 1, 1.0, {})
+    assert len(warnings) == 1
+    assert "metrics.jsonl could not be written (No space left on device)" in warnings[0]
+    folder._evaluations._file = FullDisk(folder._evaluations._file, 3)
+    folder.evaluation(ROW)
+    folder._evaluations._file.room = folder._metrics._file.room = 10_000
+    folder.evaluation(ROW)
+    assert len((folder.path / "eval.csv").read_text().splitlines()) == 3
+    folder.metrics(1500, 3, 1.0, {})
+    assert len((folder.path / "metrics.jsonl").read_text().splitlines()) == 3
+    folder.close()
+
+
+def test_replacing_a_file_is_all_or_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "run.json"
+    files.replace_file(path, b"old")
+
+    def full(path, content):
+        Path(path).write_bytes(content[:1])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files, "write_durably", full)
+    with pytest.raises(OSError, match="No space"):
+        files.replace_file(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [place.name for place in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_one_process_at_a_time(folder):
+    assert is_locked(folder.path)
+    with pytest.raises(RunFolderError, match=r"is in use by process \d+ on .*; one process at a time"):
+        RunFolder.open(folder.path, pytest.fail)
+    folder.close()
+    assert not is_locked(folder.path)
+    Lock(folder.path).release()
+
+
+def test_a_folder_that_is_no_run(tmp_path):
+    with pytest.raises(RunFolderError, match="is not a run folder"):
+        RunFolder.open(tmp_path, pytest.fail)
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(RunFolderError, match=r"is not empty \(there is thesis.tex\)"):
+        RunFolder.create(tmp_path, CONFIG, pytest.fail)
+
+
+def test_a_folder_that_a_crash_left_half_made(tmp_path):
+    for name in ("lock", "config.toml", "metrics.jsonl", ".run.json.new"):
+        (tmp_path / name).touch()
+    RunFolder.create(tmp_path, CONFIG, pytest.fail).close()
+    assert read_config(tmp_path) == CONFIG
+
+
+def test_damaged_and_old_folders(folder):
+    facts = folder.path / "run.json"
+    content = facts.read_text()
+    facts.write_text(content.replace('"format": 1', '"format": 0'))
+    with pytest.raises(RunFolderError, match="has format 0, and this version of higl reads format 1"):
+        read_facts(folder.path)
+    facts.write_text(content[:20])
+    with pytest.raises(RunFolderError, match=r"run\.json is damaged"):
+        read_facts(folder.path)
+    assert run_state(folder.path, folder.path.parent).state == "damaged"
+    (folder.path / "config.toml").write_text("colour = 3\n")
+    with pytest.raises(RunFolderError, match="unknown setting colour"):
+        read_config(folder.path)
+
+
+def test_what_differs_from_the_last_start_is_told(folder):
+    assert folder.start(2, "cpu", 500) == []
+    folder.facts["starts"][-1]["packages"]["jax"] = "0.1"
+    folder.facts["starts"][-1]["cores"] = 8
+    differences = folder.start(2, "cpu", 500)
+    assert "cores 8 -> 2" in differences
+    assert any(text.startswith("jax 0.1 -> ") for text in differences)
+
+
+def test_states_of_runs(tmp_path):
+    folder = RunFolder.create(tmp_path / "group" / "run", CONFIG, pytest.fail)
+    folder.start(2, "cpu", 0)
+    folder.metrics(500, 1, 1.0, {})
+    folder.evaluation(ROW)
+    (path,) = find_runs(tmp_path)
+    state = run_state(path, tmp_path)
+    assert (state.run, state.state, state.step, state.success) == ("group/run", "running", 500, 0.4)
+    folder.close()
+    assert run_state(path, tmp_path).state == "stopped"  # killed
+    folder = RunFolder.open(path, pytest.fail)
+    folder.update(status="failed", message="the motor came off")
+    folder.close()
+    state = run_state(path, tmp_path)
+    assert (state.state, state.message) == ("failed", "the motor came off")
+    folder = RunFolder.open(path, pytest.fail)
+    folder.update(status="finished", saved_step=1000)
+    folder.close()
+    assert run_state(path, tmp_path).state == "finished"
+    (path / "config.toml").write_text(to_toml(replace(CONFIG, steps=2000)))
+    assert run_state(path, tmp_path).state == "stopped"  # asked for more, and killed before it went on

@@ -1,0 +1,111 @@
+"""What is shown of a run."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+from rich.console import Console
+
+from higl.run import progress
+from higl.run.progress import (
+    LiveDisplay,
+    PlainLines,
+    Recent,
+    Silent,
+    duration,
+    evaluation_line,
+    make_progress,
+    status_line,
+)
+
+ROW = {"step": 5000, "time": 1.0, "episodes": 10, "success": 0.4, "return": -80.0, "steps_to_success": 120.4}
+METRICS = {
+    "episode/success": 1.0,
+    "episode/return": -50.0,
+    "high/landmarks": 40.0,
+    "seconds/low": 3.0,
+    "seconds/high": 1.0,
+}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
+    return now
+
+
+def test_speed_leaves_out_the_first_episode(clock):
+    recent = Recent(0, 10_000)
+    assert status_line(recent).endswith("speed not known yet")
+    for seconds, step in ((60.0, 500), (61.0, 1000), (62.0, 1500)):
+        clock[0] = seconds
+        recent.add(step, METRICS)
+    assert (recent.speed, recent.seconds_left) == (500.0, 17.0)
+    assert recent.stage_shares() == {"low": 0.75, "high": 0.25}
+    assert status_line(recent) == (
+        "step 1,500 of 10,000: success 100%, return -50.0, landmarks 40; 500 steps/s, 17s left"
+    )
+
+
+def test_evaluation_line():
+    text = "evaluation at step 5,000: success 40% of 10 episodes, return -80.0"
+    assert evaluation_line(ROW) == f"{text}, 120 steps to success"
+    assert evaluation_line(ROW | {"steps_to_success": ""}) == text
+
+
+def test_durations():
+    assert [duration(seconds) for seconds in (0, 59.4, 61, 3661, 90_000)] == [
+        "0s",
+        "59s",
+        "1m 01s",
+        "1h 01m",
+        "25h 00m",
+    ]
+
+
+def test_plain_lines_come_now_and_then(clock, capsys):
+    lines = PlainLines()
+    lines.begin("task", 0, 1000)
+    for step in range(10, 1000, 10):
+        clock[0] += 1.0
+        lines.episode(step, METRICS)
+    lines.evaluation(ROW)
+    lines.warn("disk full")
+    lines.end()
+    captured = capsys.readouterr()
+    assert 3 <= len(captured.out.splitlines()) <= 6
+    assert captured.out.splitlines()[-1] == evaluation_line(ROW)
+    assert captured.err == "higl: disk full\n"
+
+
+def test_live_display():
+    screen = io.StringIO()
+    display = LiveDisplay(Console(file=screen, force_terminal=True, width=120))
+    display.begin("ant-maze-u", 0, 1000)
+    display.note("continuing")
+    display.episode(500, METRICS)
+    display.evaluation(ROW)
+    display.warn("[not markup]")
+    display.end()
+    display.end()
+    shown = screen.getvalue()
+    for text in (
+        "ant-maze-u",
+        "500 of 1,000 steps",
+        "continuing",
+        "[not markup]",
+        "at step 5,000: success 40%",
+        "low 75%",
+    ):
+        assert text in shown
+
+
+def test_choice(monkeypatch):
+    assert type(make_progress(quiet=True)) is Silent
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False, raising=False)
+    assert type(make_progress(quiet=False)) is PlainLines
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert type(make_progress(quiet=False)) is LiveDisplay

@@ -1,0 +1,279 @@
+"""Whole runs of the tiny task in this process: interrupted ones end like the uninterrupted one, bit for bit."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from support import tiny
+
+from higl.algo.learner import Learner
+from higl.algo.seeds import EVALUATION, MEASURING, TRAINING, episode_seed
+from higl.envs.make import make_env_of, make_envs_of
+from higl.run import checkpoint
+from higl.run.checkpoint import CheckpointError, Checkpoints, differing
+from higl.run.folder import RunFolder, read_facts
+from higl.run.policy_file import load_policy, read_arrays
+from higl.run.progress import Silent
+from higl.run.snapshot_store import MOST_KEPT, SnapshotStore, load_snapshot
+from higl.run.training import Training
+from higl.settings.config import Config
+from higl.settings.layers import apply
+
+
+class Killed(BaseException):
+    """Stands for kill -9: nothing in the program handles it."""
+
+
+class Watcher(Silent):
+    """Collects warnings, and does something at an episode."""
+
+    def __init__(self, at_step: int | None = None, act: Callable[[], None] | None = None):
+        self.warnings: list[str] = []
+        self._at_step, self._act = at_step, act
+
+    def episode(self, step: int, metrics: Mapping[str, float]) -> None:
+        if step == self._at_step and self._act is not None:
+            self._act()
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+def settings(**changes) -> Config:
+    return apply(Config(), tiny.SETTINGS | {name.replace("__", "."): value for name, value in changes.items()})
+
+
+def train(path: Path, config: Config | None = None, watcher: Watcher | None = None, minutes: float = 0) -> int:
+    """Start a run with a configuration, or continue one without."""
+    watcher = watcher or Watcher()
+    folder = RunFolder.open(path, watcher.warn) if config is None else RunFolder.create(path, config, watcher.warn)
+    try:
+        env, test_env = make_envs_of(folder.config), make_env_of(folder.config, "test")
+        return Training(folder, env, test_env, watcher, 60 * minutes).run()
+    finally:
+        folder.close()
+
+
+def final(path: Path) -> dict[str, np.ndarray]:
+    loaded = Checkpoints(path / "checkpoints").load(pytest.fail)
+    assert loaded is not None
+    return loaded[0]
+
+
+def assert_same_run(first: Path, second: Path) -> None:
+    assert tiny.lines(first) == tiny.lines(second)
+    assert tiny.evaluations(first) == tiny.evaluations(second)
+    assert differing(final(first), final(second)) == []
+    policies = [read_arrays(path / "policy.safetensors") for path in (first, second)]
+    assert policies[0][0] == policies[1][0]
+    assert differing(policies[0][1], policies[1][1]) == []
+    names = [[place.name for place in SnapshotStore(path / "snapshots").paths()] for path in (first, second)]
+    assert names[0] == names[1]
+    for name in names[0]:
+        one, other = (load_snapshot(path / "snapshots" / name) for path in (first, second))
+        assert differing(one, other) == []
+
+
+def kill() -> None:
+    raise Killed
+
+
+def interrupt(path: Path, config: Config | None, at_step: int, minutes: float = 0) -> None:
+    with pytest.raises(Killed):
+        train(path, config, Watcher(at_step, kill), minutes)
+
+
+ALGORITHMS = {
+    "higl": {},
+    "hrac": {"algo": "hrac"},
+    "hiro": {"algo": "hiro", "high.relabel": True},
+    "higl-two-envs": {"num_envs": 2, "novelty.discard": "adjacency", "landmarks.pseudo": "automatic"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_exact_resume(tmp_path, name):
+    config = settings(**ALGORITHMS[name])
+    assert train(tmp_path / "whole", config) == 0
+    interrupt(tmp_path / "broken", config, 80)
+    interrupt(tmp_path / "broken", None, 160)
+    assert train(tmp_path / "broken") == 0
+    assert_same_run(tmp_path / "whole", tmp_path / "broken")
+    steps = [line["step"] for line in tiny.lines(tmp_path / "whole")]
+    assert steps == list(range(20, 201, 20))
+    assert [row[0] for row in tiny.evaluations(tmp_path / "whole")[1:]] == (
+        ["60", "120", "180", "200"] if config.num_envs == 1 else ["80", "120", "200"]
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "whole"
+    assert train(path, settings()) == 0
+    return path
+
+
+def test_the_finished_run(whole):
+    facts = read_facts(whole)
+    assert facts["status"] == "finished"
+    assert facts["saved_step"] == 200
+    assert facts["overhead"].keys() == {"checkpoints", "logs"}
+    policy, config = load_policy(whole / "policy.safetensors")
+    assert config == settings()
+    assert policy.period == 5
+    snapshot = load_snapshot(whole / "snapshots" / "000000000200.npz")
+    assert snapshot["eval_paths"].shape == (2, tiny.LENGTH + 1, 2)
+    assert snapshot["eval_success"].shape == (2,)
+
+
+def test_killed_between_the_last_checkpoint_and_telling_of_it(tmp_path, whole):
+    """What its facts say is behind: continued, it has nothing to do, and says how far it is."""
+    shutil.copytree(whole, tmp_path / "run")
+    facts = read_facts(whole) | {"status": "running", "saved_step": 180}
+    (tmp_path / "run" / "run.json").write_text(json.dumps(facts))
+    assert train(tmp_path / "run") == 0
+    facts = read_facts(tmp_path / "run")
+    assert (facts["status"], facts["saved_step"]) == ("finished", 200)
+
+
+def test_killed_before_the_first_checkpoint(tmp_path, whole):
+    interrupt(tmp_path / "run", settings(), 60, minutes=60)
+    assert train(tmp_path / "run", minutes=60) == 0
+    assert_same_run(whole, tmp_path / "run")
+
+
+def test_damaged_checkpoint_is_told_and_the_one_before_used(tmp_path, whole):
+    interrupt(tmp_path / "run", settings(), 100)
+    newest = max((tmp_path / "run" / "checkpoints").iterdir())
+    assert newest.name == "000000000080"
+    (newest / "state.safetensors").write_bytes(b"rubbish")
+    watcher = Watcher()
+    assert train(tmp_path / "run", watcher=watcher) == 0
+    assert any("checkpoint 80" in text and "bytes where" in text for text in watcher.warnings)
+    assert_same_run(whole, tmp_path / "run")
+
+
+def test_no_checkpoint_is_usable(tmp_path):
+    interrupt(tmp_path / "run", settings(), 100)
+    before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
+    for place in (tmp_path / "run" / "checkpoints").iterdir():
+        (place / "manifest.json").unlink()
+    with pytest.raises(CheckpointError, match="no usable checkpoint"):
+        train(tmp_path / "run")
+    for place in (tmp_path / "run" / "checkpoints").iterdir():
+        (place / "state.safetensors").unlink()
+        place.rmdir()
+    with pytest.raises(CheckpointError, match=r"is empty, and the run was saved there at step 80"):
+        train(tmp_path / "run")
+    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
+
+
+def test_full_disk_while_saving(tmp_path, whole, monkeypatch):
+    write, full = checkpoint.write_durably, False
+
+    def sometimes_full(path, content):
+        if full:
+            Path(path).write_bytes(content[:10])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, content)
+
+    def fill_up() -> None:
+        nonlocal full
+        full = True
+
+    monkeypatch.setattr(checkpoint, "write_durably", sometimes_full)
+    watcher = Watcher(100, fill_up)
+    assert train(tmp_path / "run", settings(), watcher) == 1
+    expected = "no checkpoint at step 100: No space left on device; the one at step 80 is intact, and the run goes on"
+    assert expected in watcher.warnings
+    assert "free some space, then: higl resume" in watcher.warnings[-1]
+    assert read_facts(tmp_path / "run")["status"] == "stopped"
+    assert tiny.lines(tmp_path / "run") == tiny.lines(whole)
+    monkeypatch.undo()
+    assert train(tmp_path / "run") == 0
+    assert_same_run(whole, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        (tiny.RAISES, "the environment raised ArithmeticError: the motor came off (episode 7, seed "),
+        (tiny.NAN, "the environment gave NaN or infinity in 'observation' (episode 7, seed "),
+    ],
+)
+def test_failing_environment(tmp_path, task, told):
+    watcher = Watcher()
+    assert train(tmp_path / "run", settings(task=task), watcher) == 1
+    assert watcher.warnings[-1].startswith(f"failed at step 120: {told}")
+    assert "the last checkpoint is step 120" in watcher.warnings[-1]
+    facts = read_facts(tmp_path / "run")
+    assert facts["status"] == "failed"
+    assert told in facts["message"]
+    assert final(tmp_path / "run")
+    if task == tiny.RAISES:
+        assert "ArithmeticError: the motor came off" in (tmp_path / "run" / "log.txt").read_text()
+
+
+def test_nan_while_learning(tmp_path, monkeypatch):
+    learn = Learner.learn
+
+    def poisoned(self, episode):
+        if self.steps == 100:
+            state = self.state
+            networks = state.low.networks
+            bad = jax.tree.map(lambda x: x * np.nan, networks.critics)
+            self.state = state._replace(low=state.low._replace(networks=networks._replace(critics=bad)))
+        return learn(self, episode)
+
+    monkeypatch.setattr(Learner, "learn", poisoned)
+    watcher = Watcher()
+    assert train(tmp_path / "run", settings(), watcher) == 1
+    assert "NaN or infinity in the stage 'low' after 120 steps (episode 6)" in watcher.warnings[-1]
+    assert "the last checkpoint is step 100" in watcher.warnings[-1]
+    assert read_facts(tmp_path / "run")["status"] == "failed"
+    monkeypatch.undo()
+    assert train(tmp_path / "run") == 0
+
+
+def test_other_versions_are_told(tmp_path, monkeypatch):
+    interrupt(tmp_path / "run", settings(), 100)
+    facts = tmp_path / "run" / "run.json"
+    facts.write_text(facts.read_text().replace('"jaxlib": "', '"jaxlib": "0.'))
+    watcher = Watcher()
+    assert train(tmp_path / "run", watcher=watcher) == 0
+    assert "not as at the last start, so the numbers may differ a little: jaxlib 0." in watcher.warnings[0]
+
+
+def test_a_failing_snapshot_does_not_end_the_run(tmp_path, monkeypatch):
+    def broken(*args):
+        raise ZeroDivisionError("no picture")
+
+    monkeypatch.setattr(SnapshotStore, "take", broken)
+    watcher = Watcher()
+    assert train(tmp_path / "run", settings(steps=60), watcher) == 0
+    assert watcher.warnings == ["no snapshot at step 60: ZeroDivisionError: no picture"]
+
+
+def test_snapshots_are_thinned_out_evenly(tmp_path):
+    store = SnapshotStore(tmp_path)
+    for index in range(1, 301):
+        (tmp_path / f"{100 * index:012d}.npz").touch()
+        store._thin_out(100 * index, 100)
+        steps = [int(path.stem) for path in store.paths()]
+        assert len(steps) <= MOST_KEPT + 1
+        assert steps[-1] == 100 * index
+    assert len(set(np.diff(steps[1:-1]))) == 1
+
+
+def test_seeds_of_different_streams_and_episodes_differ():
+    seeds = {episode_seed(0, stream, place) for stream in (TRAINING, EVALUATION, MEASURING) for place in range(1000)}
+    assert len(seeds) == 3000
+    assert episode_seed(0, TRAINING, 5) == episode_seed(0, TRAINING, 5) != episode_seed(1, TRAINING, 5)

@@ -1,0 +1,218 @@
+"""The paper's three tables of hyperparameters, value by value, for every task."""
+
+from dataclasses import asdict
+
+import pytest
+
+from higl.settings.config import Config
+from higl.settings.presets import BEST, PAPER, preset
+
+TASKS = [
+    "point-maze",
+    "ant-maze-u",
+    "ant-maze-u-stochastic",
+    "ant-maze-u-large",
+    "ant-maze-w",
+    "reacher",
+    "pusher",
+]
+
+# Table 1, "Hyperparameters for hierarchical policy across all environments": high level, low level.
+TABLE_1 = {
+    "actor_learning_rate": (0.0001, 0.0001),
+    "critic_learning_rate": (0.001, 0.001),
+    "buffer_size": (200_000, 200_000),
+    "batch_size": (128, 128),
+    "soft_update": (0.005, 0.005),
+    "policy_period": (1, 1),
+    "discount": (0.99, 0.95),
+    "reward_scale": (0.1, 1.0),
+}
+LANDMARK_LOSS_COEFFICIENT = 20
+
+# Table 2, "Hyperparameters for adjacency network and RND network across all environments".
+TABLE_2_ADJACENCY = {"learning_rate": 0.0002, "batch_size": 64, "epsilon": 1.0, "every": 50_000, "epochs": 25}
+TABLE_2_RND = {"learning_rate": 0.001, "batch_size": 128}
+
+# Table 3, "Hyperparameters that differ across the environments".
+TABLE_3_ROWS = (
+    "period",
+    "high_exploration",
+    "landmarks",
+    "similarity",
+    "cutoff",
+    "shift",
+    "degree",
+    "low_exploration",
+    "delta",
+)
+TABLE_3 = {
+    "Point Maze": (10, 1.0, 20, 0.2, 38.0, 0.5, 7, 1.0, 0.2),
+    "Ant Maze (U-shape)": (10, 1.0, 20, 0.2, 38.0, 2.0, 5, 1.0, 0.2),
+    "Ant Maze (W-shape)": (10, 1.0, 60, 0.2, 38.0, 2.0, 5, 1.0, 0.2),
+    "Reacher & Pusher": (5, 0.2, 20, 0.02, 15.0, 1.0, 5, 0.1, 0.02),
+}
+COLUMN = {
+    "point-maze": "Point Maze",
+    "ant-maze-u": "Ant Maze (U-shape)",
+    "ant-maze-u-stochastic": "Ant Maze (U-shape)",
+    "ant-maze-u-large": "Ant Maze (U-shape)",
+    "ant-maze-w": "Ant Maze (W-shape)",
+    "reacher": "Reacher & Pusher",
+    "pusher": "Reacher & Pusher",
+}
+# The appendix on the larger maze: "We increase the number of landmarks to 40 and 40".
+LANDMARKS_LARGE = 40
+
+# Range of an action of the environment along each axis, for `best`: exploration at a tenth of it.
+ACTION_RANGE = {task: 30.0 for task in TASKS if task.startswith("ant")} | {
+    "point-maze": 1.0,
+    "reacher": 20.0,
+    "pusher": 2.0,
+}
+
+every_task = pytest.mark.parametrize("task", TASKS)
+
+
+def paper(task: str) -> Config:
+    return preset(task, family="paper")
+
+
+def test_every_task_has_both_presets():
+    assert set(PAPER) == set(BEST) == set(TASKS)
+
+
+@every_task
+@pytest.mark.parametrize("name", TABLE_1)
+def test_table_1(task, name):
+    assert (getattr(paper(task).high, name), getattr(paper(task).low, name)) == TABLE_1[name]
+
+
+@every_task
+def test_table_1_landmark_loss(task):
+    assert paper(task).landmarks.coefficient == LANDMARK_LOSS_COEFFICIENT
+    # The loss leaves epsilon_k free (eq. 8).
+    assert paper(task).landmarks.margin == TABLE_2_ADJACENCY["epsilon"]
+
+
+@every_task
+def test_table_2(task):
+    config = paper(task)
+    assert {name: getattr(config.adjacency, name) for name in TABLE_2_ADJACENCY} == TABLE_2_ADJACENCY
+    assert {name: getattr(config.novelty, name) for name in TABLE_2_RND} == TABLE_2_RND
+
+
+@every_task
+def test_table_3(task):
+    config = paper(task)
+    expected = dict(zip(TABLE_3_ROWS, TABLE_3[COLUMN[task]], strict=True))
+    if task == "ant-maze-u-large":
+        expected["landmarks"] = LANDMARKS_LARGE
+    assert config.landmarks.coverage == config.landmarks.novelty
+    assert expected == {
+        "period": config.high.period,
+        "high_exploration": config.high.exploration,
+        "landmarks": config.landmarks.coverage,
+        "similarity": config.novelty.similarity,
+        "cutoff": config.landmarks.cutoff,
+        "shift": config.landmarks.shift,
+        "degree": config.adjacency.degree,
+        "low_exploration": config.low.exploration,
+        "delta": config.adjacency.delta,
+    }
+
+
+@every_task
+def test_network_structure(task):
+    """The appendix: hidden layers and embeddings."""
+    config = paper(task)
+    assert config.low.hidden == config.high.hidden == (300, 300)
+    # "4 fully connected layers": three hidden ones of 128.
+    assert (config.adjacency.hidden, config.adjacency.embedding) == ((128, 128, 128), 32)
+    assert (config.novelty.hidden, config.novelty.embedding) == ((300, 300), 128)
+    assert not config.low.layer_norm
+    assert not config.high.layer_norm
+
+
+@every_task
+def test_text_of_the_paper(task):
+    """Section 5.1: the start of planning, evaluation, and which scheme of subgoals where."""
+    config = paper(task)
+    assert config.landmarks.start == 60_000
+    assert (config.evaluation.every, config.evaluation.episodes) == (5_000, 5)
+    arm = task in ("reacher", "pusher")
+    assert config.high.subgoals == ("absolute" if arm else "relative")
+    assert config.landmarks.pseudo == "fixed"
+    assert config.novelty.discard == "goal"
+
+
+@every_task
+def test_where_the_paper_is_silent(task):
+    """What was decided: ranges of subgoals, noise of the target policy, decay, the edges weighed, no relabelling."""
+    config = paper(task)
+    arm = task in ("reacher", "pusher")
+    assert config.high.subgoal_range == ({"reacher": 1.0, "pusher": 2.0}.get(task, 10.0),)
+    assert (config.low.target_noise, config.high.target_noise) == (0.1 if arm else 0.2, 0.2)
+    assert config.low.target_noise_clip == config.high.target_noise_clip == 0.5
+    assert config.low.critic_weight_decay == config.high.critic_weight_decay == 1e-4
+    assert config.low.hidden_entries == (() if arm else (0, 1))
+    assert config.landmarks.goal_within == (5.0 if arm else 10.0)
+    assert config.landmarks.pool == 1_000
+    assert config.landmarks.neighbours == 4
+    assert config.high.random_steps == 0
+    assert config.low.exchange == 0
+    assert config.greedy == 0
+    assert config.adjacency.cell == (0.1 if arm else 1.0)
+    assert config.time_limit == "terminal"
+    assert not config.high.relabel
+
+
+@every_task
+@pytest.mark.parametrize("family", ["paper", "best"])
+def test_the_baselines_have_k_equal_to_m_and_all_else_as_higl(task, family):
+    higl = preset(task, "higl", family)
+    assert higl.algo.adjacency.degree < higl.algo.high.period or task in ("reacher", "pusher")
+    for algo in ("hrac", "hiro"):
+        config = preset(task, algo, family)
+        assert config.adjacency.degree == config.high.period
+        assert config.algo == algo
+        different = {name for name, value in asdict(config).items() if value != asdict(higl)[name]}
+        assert different <= {"algo", "adjacency"}
+        changed = asdict(config)["adjacency"]
+        assert {name for name, value in asdict(higl)["adjacency"].items() if value != changed[name]} <= {"degree"}
+
+
+@every_task
+def test_best_explores_at_a_tenth_of_the_action_range_and_the_point_at_half(task):
+    share = 0.5 if task == "point-maze" else 0.1
+    assert preset(task).low.exploration == pytest.approx(share * ACTION_RANGE[task])
+
+
+@every_task
+@pytest.mark.parametrize("family", ["paper", "best"])
+def test_a_preset_names_itself(task, family):
+    config = preset(task, family=family)
+    assert (config.task, config.algo, config.preset) == (task, "higl", family)
+
+
+def test_best_is_the_default():
+    assert preset("ant-maze-w") == preset("ant-maze-w", "higl", "best")
+
+
+def test_the_defaults_of_the_settings_are_those_of_the_best_preset_of_ant_maze_u():
+    """A setting is documented with its default: it must not lie."""
+    assert preset("ant-maze-u") == Config()
+
+
+def test_an_unknown_task_starts_from_ant_maze_u():
+    config = preset("Some-v0", family="paper")
+    assert config.task == "Some-v0"
+    assert config.landmarks == PAPER["ant-maze-u"].landmarks
+
+
+@pytest.mark.parametrize(
+    ("algo", "landmarks", "adjacency"), [("higl", True, True), ("hrac", False, True), ("hiro", False, False)]
+)
+def test_what_an_algorithm_uses(algo, landmarks, adjacency):
+    config = preset("ant-maze-u", algo)
+    assert (config.uses_landmarks, config.uses_adjacency) == (landmarks, adjacency)

@@ -1,0 +1,28 @@
+"""Policies for synthetic runs: small random networks."""
+
+from pathlib import Path
+
+import numpy as np
+
+from higl.algo.nets import Layer
+from higl.algo.rollout import Policy, Spaces
+from higl.envs.make import make_env
+from higl.run.folder import read_config
+from higl.run.policy_file import save_policy
+
+
+def give_policy(folder: Path) -> None:
+    """Write a policy of random networks into a run folder."""
+    config = read_config(folder)
+    spaces = Spaces.of(make_env(config.task, config.reward, "test"))
+    rng = np.random.default_rng(0)
+
+    def network(inputs: int, outputs: int):
+        sizes = ((inputs, 16), (16, outputs))
+        return tuple(
+            Layer(rng.normal(0, a**-0.5, (a, b)).astype(np.float32), np.zeros(b, np.float32)) for a, b in sizes
+        )
+
+    inputs = spaces.observation + spaces.goal
+    policy = Policy(config, spaces, network(inputs, spaces.action), network(inputs, spaces.goal))
+    save_policy(folder / "policy.safetensors", policy, config, spaces)

@@ -1,0 +1,73 @@
+"""What the tests of sweeps share."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from higl.run.folder import RunFolder
+from higl.settings.layers import apply
+from higl.settings.presets import preset
+
+STAND_IN = (str(Path(__file__).with_name("stand_in.py")),)
+
+
+def call_higl(*words: str, **environment: str) -> subprocess.CompletedProcess:
+    """Call `higl` in a process of its own: submitit sets up logging anew when it is imported, pytest's included."""
+    call = "import sys; from higl.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", call, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
+
+
+def history(folder: Path) -> list[str]:
+    """Return what a stand-in run noted."""
+    return (folder / "history.txt").read_text().split("\n")[:-1] if (folder / "history.txt").is_file() else []
+
+
+def evaluated(folder: Path) -> list[int]:
+    """Return the steps at which a run was evaluated."""
+    with open(folder / "eval.csv") as file:
+        return [int(row["step"]) for row in csv.DictReader(file)]
+
+
+def status(folder: Path) -> str:
+    """Return what a run's facts say, 'none' if there are none."""
+    try:
+        return json.loads((folder / "run.json").read_text())["status"]
+    except FileNotFoundError:
+        return "none"
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 240.0) -> None:
+    """Wait for something to become true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.1)
+
+
+def kill(process: int, number: int = signal.SIGKILL) -> None:
+    """Send a signal to a process that a test started."""
+    os.kill(process, number)
+
+
+def make_run(folder: Path, success: list[float], status: str = "finished", **settings) -> Path:
+    """Write a run folder as a run does, with an evaluation every 5,000 steps."""
+    steps = 5_000 * len(success)
+    named = {name.replace("__", "."): value for name, value in settings.items()}
+    algo = named.pop("algo", "higl")
+    config = apply(preset(named.pop("task", "ant-maze-u"), algo, named.pop("preset", "best")), {"steps": steps} | named)
+    run = RunFolder.create(folder, config, print)
+    run.start(1, "cpu (cpu)", 0)
+    for place, rate in enumerate(success, 1):
+        row = {"step": 5_000 * place, "time": 1.5, "episodes": 5, "success": rate, "return": -1.0}
+        run.evaluation(row | {"steps_to_success": "", "path_length": 3.0})
+        run.metrics(5_000 * place, place, 1.5, {})
+    run.update(status=status, seconds=3_600.0)
+    run.close()
+    return folder
