@@ -17,12 +17,9 @@ import higl
 from higl.agent import Agent, State
 from higl.algo.rollout import collect_episode
 from higl.cli import main
-from higl.envs.check import TaskError
-from higl.run.folder import WrongFolderError
-from higl.run.loop import EpisodeError
-from higl.run.policy_file import PolicyFileError, read_arrays, write_arrays
+from higl.errors import EpisodeError, PolicyFileError, SettingsError, TaskError, WrongFolderError
+from higl.run.policy_file import read_arrays, write_arrays
 from higl.settings.config import Config
-from higl.settings.layers import SettingsError
 
 
 def make() -> ReachEnv:

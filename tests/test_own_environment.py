@@ -15,8 +15,9 @@ from support.reach import ReachEnv
 import higl
 from higl.algo.rollout import explores
 from higl.envs.adapt import EndsInInfo, ObserveAchieved, make_vector, wrap_goal
-from higl.envs.check import TaskError, check_env
+from higl.envs.check import check_env
 from higl.envs.make import make_env
+from higl.errors import TaskError
 from higl.settings.config import Config
 from higl.settings.derive import (
     derive,

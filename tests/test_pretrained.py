@@ -8,7 +8,8 @@ from support.tiny import SETTINGS, TASK
 from higl import pretrained
 from higl.algo.learner import Learner
 from higl.algo.rollout import Spaces
-from higl.run.folder import POLICY, RunFolder, RunFolderError
+from higl.errors import RunFolderError
+from higl.run.folder import POLICY, RunFolder
 from higl.run.policy_file import load_policy, save_policy
 from higl.settings.config import Config
 from higl.settings.layers import apply

@@ -19,8 +19,9 @@ from higl.algo.low import goal_transition
 from higl.algo.rollout import Episode, Policy, Spaces, collect_episode
 from higl.algo.seeds import MEASURING, episode_seed
 from higl.envs.adapt import make_vector, with_achieved
-from higl.envs.check import TaskError, check_env
+from higl.envs.check import check_env
 from higl.envs.make import adapted, is_own, make_env
+from higl.errors import SettingsError, TaskError
 from higl.run.agent_file import load_agent, save_agent
 from higl.run.checkpoint import Checkpoints, restore_learner
 from higl.run.files import replace_file
@@ -33,7 +34,7 @@ from higl.run.progress import Progress, Silent, make_progress
 from higl.run.training import Training, check_spaces
 from higl.settings.config import Algorithm, Config, Preset, Reward
 from higl.settings.derive import NO_SUCCESS_TOLD, derive, derive_schedule, describe, tells_success
-from higl.settings.layers import SettingsError, apply, flat, to_toml
+from higl.settings.layers import apply, flat, to_toml
 from higl.settings.presets import has_preset
 from higl.settings.presets import preset as preset_of
 

@@ -25,8 +25,8 @@ from higl.figures.statistics import (
     smooth,
     stratified_bootstrap,
 )
-from higl.figures.style import steps_text, variant_colour
-from higl.run.progress import duration
+from higl.figures.style import variant_colour
+from higl.text import duration, steps_text
 
 
 def test_smoothing_is_the_mean_of_what_lies_in_the_window_before():

@@ -5,9 +5,9 @@ import pytest
 from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.colors import to_hex
 
+from higl.errors import NoSnapshotsError
 from higl.figures import style
 from higl.figures.maps import (
-    NoSnapshotsError,
     choose_phases,
     draw_landmarks,
     edge_lines,

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from support.synthetic import synthetic_run
 
-from higl.figures.runs import NoRunsError, find_runs, group_runs, notices_of, read_run, task_title
+from higl.errors import NoRunsError
+from higl.figures.runs import find_runs, group_runs, notices_of, read_run, task_title
 from higl.run.folder import read_config
 from higl.settings.config import LandmarksConfig
 

@@ -9,10 +9,10 @@ from support.tiny import TASK
 
 from higl.algo.rollout import Episode
 from higl.envs import render
-from higl.envs.render import RenderError
+from higl.errors import RenderError, VideoError
 from higl.figures import scene, video
 from higl.figures.runs import read_run
-from higl.figures.video import Take, VideoError, captioned, make_video
+from higl.figures.video import Take, captioned, make_video
 from higl.settings.config import Config
 
 

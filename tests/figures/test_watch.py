@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from higl.figures.runs import NoRunsError
-from higl.figures.watch import LOOPBACK, PortError, make_server
+from higl.errors import NoRunsError, PortError
+from higl.figures.watch import LOOPBACK, make_server
 
 
 @contextmanager

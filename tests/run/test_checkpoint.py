@@ -18,16 +18,10 @@ from higl.algo.learner import Learner
 from higl.algo.replay import INSERT_BLOCK
 from higl.algo.rollout import Spaces, collect_episode
 from higl.envs.make import make_env
+from higl.errors import CheckpointError, PolicyFileError
 from higl.run import checkpoint
-from higl.run.checkpoint import (
-    CheckpointError,
-    Checkpoints,
-    Counters,
-    differing,
-    learner_arrays,
-    restore_learner,
-)
-from higl.run.policy_file import PolicyFileError, load_policy, save_policy
+from higl.run.checkpoint import Checkpoints, Counters, differing, learner_arrays, restore_learner
+from higl.run.policy_file import load_policy, save_policy
 from higl.settings.config import Config
 from higl.settings.layers import apply
 

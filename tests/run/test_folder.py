@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from higl.commands.runs import find_runs, run_state
+from higl.errors import RunFolderError
 from higl.run import files
 from higl.run.folder import (
     EVALUATION_COLUMNS,
     LineLog,
     Lock,
     RunFolder,
-    RunFolderError,
     is_locked,
     last_evaluation,
     last_step,

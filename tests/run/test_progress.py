@@ -9,16 +9,8 @@ import pytest
 from rich.console import Console
 
 from higl.run import progress
-from higl.run.progress import (
-    LiveDisplay,
-    PlainLines,
-    Recent,
-    Silent,
-    duration,
-    evaluation_line,
-    make_progress,
-    status_line,
-)
+from higl.run.progress import LiveDisplay, PlainLines, Recent, Silent, evaluation_line, make_progress, status_line
+from higl.text import duration
 
 ROW = {"step": 5000, "time": 1.0, "episodes": 10, "success": 0.4, "return": -80.0, "steps_to_success": 120.4}
 METRICS = {

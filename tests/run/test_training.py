@@ -16,8 +16,9 @@ from support import tiny
 from higl.algo.learner import Learner
 from higl.algo.seeds import EVALUATION, MEASURING, TRAINING, episode_seed
 from higl.envs.make import make_env_of, make_envs_of
+from higl.errors import CheckpointError
 from higl.run import checkpoint
-from higl.run.checkpoint import CheckpointError, Checkpoints, differing
+from higl.run.checkpoint import Checkpoints, differing
 from higl.run.folder import RunFolder, read_facts
 from higl.run.policy_file import load_policy, read_arrays
 from higl.run.progress import Silent

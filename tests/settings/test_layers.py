@@ -11,17 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from higl.errors import SettingsError
 from higl.settings.config import Config
-from higl.settings.layers import (
-    SettingsError,
-    apply,
-    build_config,
-    differences,
-    parse_flags,
-    read_settings,
-    setting_types,
-    to_toml,
-)
+from higl.settings.layers import apply, build_config, differences, parse_flags, read_settings, setting_types, to_toml
 from higl.settings.presets import preset
 
 KNOWN = setting_types(Config)

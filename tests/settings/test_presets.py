@@ -171,7 +171,7 @@ def test_where_the_paper_is_silent(task):
 @pytest.mark.parametrize("family", ["paper", "best"])
 def test_the_baselines_have_k_equal_to_m_and_all_else_as_higl(task, family):
     higl = preset(task, "higl", family)
-    assert higl.algo.adjacency.degree < higl.algo.high.period or task in ("reacher", "pusher")
+    assert higl.adjacency.degree < higl.high.period or task in ("reacher", "pusher")
     for algo in ("hrac", "hiro"):
         config = preset(task, algo, family)
         assert config.adjacency.degree == config.high.period

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from support.sweeps import make_run
 
+from higl.errors import CatalogueError, SettingsError
 from higl.run.naming import run_name, variant_name
 from higl.settings.config import Config
-from higl.settings.layers import SettingsError, apply
+from higl.settings.layers import apply
 from higl.settings.presets import preset
-from higl.sweep.catalogue import CatalogueError, find_entry, read_catalogue
+from higl.sweep.catalogue import find_entry, read_catalogue
 from higl.sweep.estimate import StepTimes, hours_left
 from higl.sweep.plan import Standing, arguments, make_plan, matches, standing, write_settings
 

@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 from support.sweeps import STAND_IN, evaluated, history, kill, status, wait_until
 
+from higl.errors import SettingsError
 from higl.run.folder import RunFolder
-from higl.settings.layers import SettingsError
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.local import LocalBackend, choose_cores
 from higl.sweep.plan import make_plan, reason_of_failure, standing

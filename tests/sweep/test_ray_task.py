@@ -10,9 +10,10 @@ import pytest
 from support.sweeps import STAND_IN, history, status
 
 from higl.cli import main
+from higl.errors import RayError
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.plan import make_plan, write_settings
-from higl.sweep.ray import RayError, connect
+from higl.sweep.ray import connect
 from higl.sweep.supervise import Outcome, mind_run
 
 

@@ -7,8 +7,9 @@ import pytest
 from support.sweeps import make_run
 
 from higl.cli import main
+from higl.errors import ResultsError
 from higl.sweep.page import make_page
-from higl.sweep.results import ResultsError, add_run, keep_test, read_results
+from higl.sweep.results import add_run, keep_test, read_results
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,10 +9,11 @@ import pytest
 from support.sweeps import call_higl
 
 from higl.cli import main
+from higl.errors import SlurmError
 from higl.sweep import slurm
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.plan import make_plan
-from higl.sweep.slurm import SlurmBackend, SlurmError, job_name, read_slurm_options
+from higl.sweep.slurm import SlurmBackend, job_name, read_slurm_options
 
 
 def test_options():

@@ -39,6 +39,7 @@ from higl.algo.novelty import (
 )
 from higl.algo.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
 from higl.algo.rollout import Episode, Policy, Spaces, high_rows, low_noise_unit, low_rows, subgoal_limit
+from higl.errors import NotFiniteError
 from higl.settings.config import Config
 
 Metrics = dict[str, float]
@@ -66,10 +67,6 @@ class LearnerState(NamedTuple):
     def actors(self) -> Actors:
         """Return the present actors."""
         return Actors(self.low.networks.actor, self.high.networks.actor)
-
-
-class NotFiniteError(RuntimeError):
-    """Something learned became NaN or infinite."""
 
 
 def _loop(count: jax.Array, step: Callable[[Any, jax.Array], tuple[Any, td3.Info]], state: Any, key: jax.Array) -> Any:

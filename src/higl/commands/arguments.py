@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 import tyro
 
-from higl.settings.layers import Layer, SettingsError, parse_flags, setting_types
+from higl.errors import SettingsError
+from higl.settings.layers import Layer, parse_flags, setting_types
 
 # What the help says of options beside their text: a name for the value, and the default where it is worth telling.
 Run = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]

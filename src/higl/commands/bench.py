@@ -9,9 +9,9 @@ from typing import Annotated
 import tyro
 
 from higl.commands.arguments import Cores, Device, Switch, asks_for_help, one_line_errors, read_options, show_help
+from higl.errors import SettingsError
 from higl.run.process import prepare_process
 from higl.settings.config import Algorithm
-from higl.settings.layers import SettingsError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from higl.commands.arguments import Cores, Run, Switch, asks_for_help, one_line_errors, read_options, show_help
+from higl.errors import RunFolderError, SettingsError, WrongFolderError
 from higl.pretrained import pretrained_run
-from higl.run.folder import POLICY, RunFolderError, WrongFolderError, is_run
+from higl.run.folder import POLICY, is_run
 from higl.run.intervals import wilson_interval
 from higl.run.process import available_cores, prepare_process
-from higl.settings.layers import SettingsError
 from higl.settings.presets import has_rewards
 
 if TYPE_CHECKING:

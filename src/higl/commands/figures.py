@@ -22,8 +22,9 @@ from higl.commands.arguments import (
     one_line_errors,
     show_help,
 )
+from higl.errors import SettingsError
 from higl.pretrained import pretrained_run
-from higl.settings.layers import SettingsError, nearest, parse_flags, setting_types
+from higl.settings.layers import nearest, parse_flags, setting_types
 
 if TYPE_CHECKING:
     from higl.figures import runs as run_folders
@@ -190,7 +191,8 @@ def landmarks(arguments: list[str]) -> int:
 
 
 def _only_run(path: Path) -> run_folders.Run:
-    from higl.figures.runs import NoRunsError, find_runs
+    from higl.errors import NoRunsError
+    from higl.figures.runs import find_runs
 
     runs = find_runs([path])
     if len(runs) > 1:

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import tyro
 
 from higl.commands.arguments import Runs, Switch, asks_for_help, make_options, one_line_errors, show_help
-from higl.settings.layers import SettingsError, nearest, parse_flags, setting_types
+from higl.errors import SettingsError
+from higl.settings.layers import nearest, parse_flags, setting_types
 
 Results = Annotated[Path, tyro.conf.arg(metavar="DIR")]
 

@@ -13,16 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from higl.commands.arguments import Switch, asks_for_help, one_line_errors, read_options, show_help
-from higl.run.folder import (
-    RunFolderError,
-    WrongFolderError,
-    is_run,
-    last_evaluation,
-    last_step,
-    read_config,
-    read_facts,
-    run_status,
-)
+from higl.errors import RunFolderError, WrongFolderError
+from higl.run.folder import is_run, last_evaluation, last_step, read_config, read_facts, run_status
 
 # How deep below the folder asked for a run may lie: DIR/GROUP/RUN.
 _DEPTH = 3

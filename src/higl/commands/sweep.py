@@ -27,19 +27,18 @@ from higl.commands.arguments import (
     read_options,
     show_help,
 )
-from higl.figures.style import steps_text
-from higl.run.folder import RunFolderError
+from higl.errors import RunFolderError, SettingsError
 from higl.run.naming import variant_name
 from higl.run.process import prepare_process
-from higl.run.progress import counted, duration
 from higl.settings.config import Config, Preset
-from higl.settings.layers import SettingsError, nearest, parse_flags, setting_types
+from higl.settings.layers import nearest, parse_flags, setting_types
 from higl.sweep.board import runs_table
 from higl.sweep.catalogue import MOST_SEEDS, Entry, find_entry, read_catalogue
 from higl.sweep.estimate import StepTimes, hours_left, measured, unmeasured, wall_hours
 from higl.sweep.local import LocalBackend, choose_cores
 from higl.sweep.plan import PlannedRun, make_plan, standing
 from higl.sweep.runner import Backend, print_summary, run_sweep
+from higl.text import counted, duration, steps_text
 
 _FILE_WIDTH = 160
 
@@ -318,7 +317,8 @@ def draw_entry(options: FigureOptions) -> int:
 def collect_entry(options: CollectOptions) -> int:
     """Copy the results of an entry's finished runs; one that cannot be copied does not stop the others."""
     _, plan = _plan(options)
-    from higl.sweep.results import ResultsError, add_run
+    from higl.errors import ResultsError
+    from higl.sweep.results import add_run
 
     done = [run for run in plan if standing(run).done]
     failed = []

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from higl.commands.arguments import Switch, asks_for_help, check_suffix, one_line_errors, read_options, show_help
-from higl.settings.layers import SettingsError
+from higl.errors import SettingsError
 
 
 @dataclass(frozen=True, kw_only=True)

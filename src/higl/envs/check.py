@@ -9,14 +9,12 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from higl.errors import TaskError
+
 PARTS = ("observation", "achieved_goal", "desired_goal")
 
 _WRAPPER = "env = higl.wrap_goal(env, goal_fn=lambda observation: observation[:2], desired=[1.0, 2.0], radius=0.5)"
 _STEP = "(observation, reward, terminated, truncated, info)"
-
-
-class TaskError(ValueError):
-    """There is no such task, or it is not one that can be learned here."""
 
 
 def check_env(env: gymnasium.Env, name: str) -> None:

@@ -16,8 +16,9 @@ from gymnasium.vector import VectorEnv
 
 from higl.envs import TASKS, find_task
 from higl.envs.adapt import ObserveAchieved, make_vector
-from higl.envs.check import TaskError, check_env
+from higl.envs.check import check_env
 from higl.envs.robotics import register_robotics
+from higl.errors import TaskError
 from higl.settings.config import Config
 
 __all__ = ["TaskError", "adapted", "hinting_at_load", "is_own", "make_env", "make_env_of", "make_envs_of"]

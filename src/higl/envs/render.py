@@ -17,6 +17,7 @@ import mujoco
 import numpy as np
 
 from higl.envs.bodies import MAZE_BODIES
+from higl.errors import RenderError
 
 if TYPE_CHECKING:
     from higl.envs.base import GoalEnv
@@ -27,10 +28,6 @@ INSTALL_HINT = (
 _LIBRARIES = {"egl": ("libEGL.so.1", "libEGL.so"), "osmesa": ("libOSMesa.so.8", "libOSMesa.so.6", "libOSMesa.so")}
 _MAX_GEOMS = 2000
 _FIELD_OF_VIEW = 45.0  # degrees, MuJoCo's default for free cameras
-
-
-class RenderError(RuntimeError):
-    """Nothing can be drawn here; the message says what to install."""
 
 
 def make_renderer(env: GoalEnv) -> OffscreenRenderer | WindowRenderer:

@@ -11,8 +11,8 @@ import numpy as np
 
 from higl.envs.base import GoalEnv
 from higl.envs.maze import MazeEnv
-from higl.envs.render import RenderError
 from higl.envs.tasks import TASKS, FixedGoal, Goal, Task, UniformGoal, find_task
+from higl.errors import RenderError
 
 PICTURE_SIZE = 800
 _WIDE = 120

@@ -24,7 +24,8 @@ from higl.figures.statistics import (
     smooth,
     stratified_bootstrap,
 )
-from higl.figures.style import OTHER_STAGE, STAGE_COLOURS, dashes, steps_text, variant_colour
+from higl.figures.style import OTHER_STAGE, STAGE_COLOURS, dashes, variant_colour
+from higl.text import steps_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

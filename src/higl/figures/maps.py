@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from higl.errors import NoSnapshotsError
 from higl.figures import style
 from higl.figures.runs import Columns, Run, SnapshotFile
-from higl.figures.style import steps_text
+from higl.text import steps_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 # Share of the outer walls' width that a map leaves out: the maze is inside.
 _CROPPED = 0.6
 _MARGIN = 0.08
-
-
-class NoSnapshotsError(RuntimeError):
-    """A run has no snapshot that could be drawn. The message is one line."""
 
 
 @dataclass(frozen=True)

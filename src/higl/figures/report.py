@@ -20,9 +20,9 @@ from higl.figures import svg
 from higl.figures.curves import LOSSES, OTHER, PROGRESS, Panel, evaluation_panels, metric_panels, stage_times
 from higl.figures.maps import goal_size, load_snapshots, projections, success_of
 from higl.figures.runs import Columns, Run, algorithm_name, notices_of, task_title
-from higl.figures.style import OTHER_STAGE, STAGE_COLOURS, dashes, steps_text
-from higl.run.progress import duration
+from higl.figures.style import OTHER_STAGE, STAGE_COLOURS, dashes
 from higl.settings.layers import flat
+from higl.text import duration, steps_text
 
 MOST_MOMENTS = 40
 """Snapshots in the slider of a run, at most."""

@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from higl.figures.style import number_text
+from higl.errors import NoRunsError
 from higl.run.folder import BEFORE_THE_SETTING, CONFIG, EVALUATIONS, FACTS, METRICS, POLICY, SNAPSHOTS, run_status
 from higl.settings.config import Config
 from higl.settings.layers import flat
 from higl.settings.presets import has_rewards
+from higl.text import number_text
 
 VIDEO = "video.mp4"
 """Where `higl render` puts a run's video, and the report looks for it."""
@@ -32,10 +33,6 @@ _DEPTH = 3
 
 Columns = dict[str, np.ndarray]
 Settings = dict[str, Any]
-
-
-class NoRunsError(ValueError):
-    """Nothing of what was named is a run folder. The message is one line."""
 
 
 @dataclass(frozen=True)

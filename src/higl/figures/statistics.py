@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from higl.figures.style import steps_text
+from higl.text import steps_text
 
 Spread = Literal["std", "sem", "range", "none"]
 

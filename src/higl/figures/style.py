@@ -49,17 +49,3 @@ def variant_colour(algo: str, variant: int) -> str:
 def dashes(variant: int) -> tuple[int, ...]:
     """Return the dash pattern of a variant's line; empty for a solid line."""
     return DASHES[variant % len(DASHES)]
-
-
-def steps_text(steps: float) -> str:
-    """Return a number of steps for people: 950, 60k, 1.25M."""
-    for size, letter in ((1e6, "M"), (1e3, "k")):
-        if abs(steps) >= size:
-            return f"{steps / size:.3g}{letter}"
-    return f"{steps:.0f}"
-
-
-def number_text(number: float) -> str:
-    """Return a number as short as it can be told from any other: 4, 0.02, 1e-05, 0.1234567."""
-    short = f"{number:g}"
-    return short if isinstance(number, float) and float(short) == number else repr(number)

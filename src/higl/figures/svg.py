@@ -16,7 +16,8 @@ from higl.figures import style
 from higl.figures.curves import OTHER, Curve, Panel, StageTimes
 from higl.figures.maps import Projection, edge_lines, extent, path_points, points_of
 from higl.figures.runs import Columns
-from higl.figures.style import lighter, steps_text
+from higl.figures.style import lighter
+from higl.text import steps_text
 
 WIDE, SMALL = (660, 340), (400, 250)
 """Width and height of a chart that has a row of its own, and of one among others."""

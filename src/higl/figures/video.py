@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from higl.errors import VideoError
 from higl.figures.maps import load_snapshots, projections
 from higl.figures.runs import Columns, Run, algorithm_name, task_title
 
@@ -25,10 +26,6 @@ _MOST_PICTURES = 200
 # Steps after the first success that are still shown.
 _AFTER_SUCCESS = 15
 _CAPTION = 44
-
-
-class VideoError(RuntimeError):
-    """There is nothing to make a video of. The message is one line."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,8 @@ def make_video(
 
 
 def _load_policy(run: Run) -> tuple[Policy, Config]:
-    from higl.run.policy_file import PolicyFileError, load_policy
+    from higl.errors import PolicyFileError
+    from higl.run.policy_file import load_policy
 
     if not run.policy.exists():
         raise VideoError(f"{run.path} has no policy yet: it is written with the first checkpoint")
@@ -116,7 +114,8 @@ def _load_policy(run: Run) -> tuple[Policy, Config]:
 
 
 def _make_env(run: Run, config: Config, size: int) -> Any:
-    from higl.envs.make import TaskError, hinting_at_load, is_own, make_env_of
+    from higl.envs.make import hinting_at_load, is_own, make_env_of
+    from higl.errors import TaskError
 
     if is_own(config.task):
         return make_env_of(config, "test", render_mode="rgb_array", width=size, height=size)
@@ -160,7 +159,7 @@ def _painter(
 ) -> Any:
     """Return what draws: MuJoCo if it can, else plans."""
     from higl.envs.base import GoalEnv
-    from higl.envs.render import RenderError
+    from higl.errors import RenderError
     from higl.figures.scene import Markers, PlanPainter, ScenePainter
 
     markers: Markers = Markers.of(snapshot)
@@ -202,7 +201,8 @@ class PicturePainter:
     colours: dict[str, str] = {}  # noqa: RUF012 (never written to)
 
     def __init__(self, env: Any):
-        from higl.envs.render import RenderError, gl_context
+        from higl.envs.render import gl_context
+        from higl.errors import RenderError
 
         self._env = env
         gl_context(8, 8).free()  # chooses the GL library that Gymnasium then takes too

@@ -9,8 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from higl.errors import NoRunsError, PortError
 from higl.figures.report import build_report
-from higl.figures.runs import VIDEO, NoRunsError, Run, find_runs
+from higl.figures.runs import VIDEO, Run, find_runs
 from higl.run.folder import CONFIG, EVALUATIONS, FACTS, METRICS, SNAPSHOTS
 
 LOOPBACK = "127.0.0.1"
@@ -18,10 +19,6 @@ DEFAULT_PORT = 8765
 # Ports after the default one that are tried when it is in use.
 _TRIED = 20
 _OWN_NAMES = ("127.0.0.1", "localhost", "[::1]")
-
-
-class PortError(RuntimeError):
-    """The port is in use. The message is one line."""
 
 
 def fingerprint(runs: Sequence[Run]) -> str:

@@ -10,18 +10,8 @@ import json
 import shutil
 from pathlib import Path
 
-from higl.run.folder import (
-    CONFIG,
-    EVALUATIONS,
-    FACTS,
-    POLICY,
-    RunFolderError,
-    WrongFolderError,
-    is_run,
-    last_step,
-    read_config,
-    read_facts,
-)
+from higl.errors import RunFolderError, WrongFolderError
+from higl.run.folder import CONFIG, EVALUATIONS, FACTS, POLICY, is_run, last_step, read_config, read_facts
 from higl.settings.presets import short_name
 
 FOLDER = Path(__file__).parent

@@ -25,6 +25,7 @@ from safetensors import SafetensorError
 from higl import __version__
 from higl.algo.learner import Learner
 from higl.algo.replay import Buffer
+from higl.errors import CheckpointError
 from higl.run.files import flush_folder, write_durably
 
 FORMAT = 2
@@ -36,10 +37,6 @@ _MANIFEST = "manifest.json"
 _UNFINISHED = "."
 
 Arrays = dict[str, np.ndarray]
-
-
-class CheckpointError(RuntimeError):
-    """A checkpoint is damaged, of another format, or does not fit the run."""
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from higl.errors import RunFolderError, SettingsError, WrongFolderError
 from higl.run.files import replace_file
 from higl.settings.config import Config
-from higl.settings.layers import SettingsError, apply, read_settings, to_toml
+from higl.settings.layers import apply, read_settings, to_toml
 
 FORMAT = 1
 
@@ -42,14 +43,6 @@ EVALUATION_COLUMNS = ("step", "time", "episodes", "success", "return", "steps_to
 _EARLY_FILES = {CONFIG, METRICS, EVALUATIONS, LOG, LOCK, f".{CONFIG}.new", f".{FACTS}.new"}
 
 _PACKAGES = ("higl", "jax", "jaxlib", "numpy", "optax", "mujoco", "gymnasium", "safetensors")
-
-
-class RunFolderError(RuntimeError):
-    """A run folder cannot be used: it is none, is damaged, or another process works in it."""
-
-
-class WrongFolderError(RunFolderError, ValueError):
-    """Another folder was meant than the one named; a command that meets it was asked wrongly."""
 
 
 class Lock:

@@ -24,16 +24,13 @@ from gymnasium.vector import VectorEnv
 from higl.algo.learner import Learner, Metrics
 from higl.algo.rollout import Episode, collect_episode, collect_episodes, explores
 from higl.algo.seeds import EVALUATION, TRAINING, episode_seed
+from higl.errors import EpisodeError
 from higl.run.measure import Outcome, evaluation_row
 
 Row = Mapping[str, float | int | str]
 
 # Hears the measurements of every episode and evaluation; False stops the run.
 Callback = Callable[[Row], bool | None]
-
-
-class EpisodeError(RuntimeError):
-    """An environment raised an exception or gave numbers that are not finite."""
 
 
 class Loop:

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from higl.figures.style import number_text
 from higl.settings.config import Config
 from higl.settings.layers import flat, setting_types
 from higl.settings.presets import preset
+from higl.text import number_text
 
 # Settings that a name tells in its own place, or that do not tell two runs apart.
 _OWN_PLACE = ("task", "reward", "algo", "preset", "seed", "steps")

@@ -14,15 +14,12 @@ from safetensors import SafetensorError, safe_open
 
 from higl.algo.nets import MLP, Layer
 from higl.algo.rollout import Policy, Spaces
+from higl.errors import PolicyFileError
 from higl.run.files import replace_file
 from higl.settings.config import Config
 
 FORMAT = "1"
 KIND = "policy"
-
-
-class PolicyFileError(RuntimeError):
-    """A policy file is missing, damaged or of another format."""
 
 
 def save_policy(path: Path, policy: Policy, config: Config, spaces: Spaces) -> None:

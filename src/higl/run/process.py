@@ -12,7 +12,7 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-from higl.settings.layers import SettingsError
+from higl.errors import SettingsError
 
 # JAX's own word for each device that a user may name.
 DEVICES = {"cpu": "cpu", "gpu": "cuda"}

@@ -14,6 +14,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from higl.text import duration
+
 # Episodes over which speed and success are averaged.
 _WINDOW = 20
 _PLAIN_LINE_SECONDS = 30.0
@@ -234,17 +236,3 @@ def evaluation_line(row: Mapping[str, Any]) -> str:
     if row["steps_to_success"] != "":
         line += f", {row['steps_to_success']:.0f} steps to success"
     return line
-
-
-def counted(number: int | str, what: str) -> str:
-    """Return a number of things as people say it: '1 core', '2 cores'."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def duration(seconds: float) -> str:
-    """Return a time as people say it."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h {minutes:02d}m"
-    return f"{minutes}m {rest:02d}s" if minutes else f"{rest}s"

@@ -11,16 +11,17 @@ from gymnasium.vector import VectorEnv
 
 from higl.algo.learner import Learner, Metrics
 from higl.algo.rollout import Episode, Spaces
-from higl.run.checkpoint import CheckpointError, Checkpoints, Counters, learner_arrays, restore_learner
+from higl.errors import CheckpointError, SettingsError
+from higl.run.checkpoint import Checkpoints, Counters, learner_arrays, restore_learner
 from higl.run.folder import CHECKPOINTS, POLICY, SNAPSHOTS, RunFolder
 from higl.run.loop import Callback, Loop, Row
 from higl.run.policy_file import save_policy
 from higl.run.process import available_cores
-from higl.run.progress import Progress, duration, evaluation_line
+from higl.run.progress import Progress, evaluation_line
 from higl.run.snapshot_store import SnapshotStore
 from higl.run.trackers import EventWriter
 from higl.settings.config import Config
-from higl.settings.layers import SettingsError
+from higl.text import duration
 
 EXIT_FAILED = 1
 

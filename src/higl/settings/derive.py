@@ -14,9 +14,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from higl.envs.check import TaskError
+from higl.errors import SettingsError, TaskError
 from higl.settings.config import AdjacencyConfig, Config, HighConfig
-from higl.settings.layers import SettingsError, apply, setting_types
+from higl.settings.layers import apply, setting_types
 
 EPISODES, STEPS, RESETS = 10, 100, 40
 """Random episodes, steps of each, and resets whose start and goal are looked at besides."""

@@ -17,14 +17,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 import tomli_w
 
+from higl.errors import SettingsError
 from higl.settings.config import Config
 from higl.settings.presets import preset
 
 Layer = dict[str, Any]
-
-
-class SettingsError(ValueError):
-    """A setting is unknown, of the wrong type, or out of range. The message is one line."""
 
 
 @cache

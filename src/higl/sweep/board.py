@@ -13,9 +13,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from higl.figures.style import steps_text
-from higl.run.progress import duration
 from higl.sweep.plan import PlannedRun, Standing, standing
+from higl.text import duration, steps_text
 
 _COLOURS = {"running": "green", "finished": "bold", "stopped": "yellow", "failed": "red", "damaged": "red"}
 _LOOK_SECONDS = 2.0

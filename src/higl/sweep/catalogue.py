@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from higl.errors import CatalogueError, SettingsError
 from higl.settings.config import Config, Reward
-from higl.settings.layers import Layer, SettingsError, build_config, flat, nearest
+from higl.settings.layers import Layer, build_config, flat, nearest
 from higl.settings.presets import BEST
 
 PAPER = Path(__file__).with_name("paper.toml")
@@ -32,10 +33,6 @@ _TASK_KEYS = ("task", "reward", "steps")
 _NOT_SETTINGS = ("task", "reward", "seed")
 # A Gymnasium id has a namespace, a module or a version; a word without any of them is meant for one of our tasks.
 _LOOKS_LIKE_AN_ID = re.compile(r"[/:]|-v\d+$")
-
-
-class CatalogueError(ValueError):
-    """A catalogue cannot be used, or has no such entry. The message is one line."""
 
 
 @dataclass(frozen=True)

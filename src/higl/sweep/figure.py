@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from higl.errors import NoRunsError
 from higl.figures.curves import Panel, draw_curves, evaluation_panels, save
 from higl.figures.maps import draw_landmarks
-from higl.figures.runs import NoRunsError, Run, read_run, task_title
+from higl.figures.runs import Run, read_run, task_title
 from higl.sweep.catalogue import Entry
 from higl.sweep.plan import UNUSABLE, PlannedRun, standing
 

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import IO
 
-from higl.settings.layers import SettingsError
+from higl.errors import SettingsError
 from higl.sweep.plan import PlannedRun, command
 from higl.sweep.runner import Ended
 from higl.sweep.work import environment

@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from higl.figures.runs import ALGORITHM_ORDER, task_title
-from higl.figures.style import steps_text
-from higl.run.progress import counted, duration
 from higl.sweep.results import Result, read_results
 from higl.sweep.statistics import (
     FINAL_WINDOW,
@@ -24,6 +22,7 @@ from higl.sweep.statistics import (
     steps_to,
     stratified_iqm,
 )
+from higl.text import counted, duration, steps_text
 
 REFERENCE = Path(__file__).with_name("reference.toml")
 COMMAND = "higl results table"

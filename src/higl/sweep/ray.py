@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from higl.errors import RayError
 from higl.sweep.local import WORK
 from higl.sweep.plan import PlannedRun
 from higl.sweep.runner import Ended
@@ -23,10 +24,6 @@ from higl.sweep.supervise import mind_run
 _RETRIES = -1
 # A task passes a few bytes: the smallest store that Ray allows.
 _OBJECT_STORE_BYTES = 80 * 2**20
-
-
-class RayError(RuntimeError):
-    """Ray is not installed or cannot be reached. The message is one line."""
 
 
 def connect(address: str) -> Any:

@@ -14,21 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from higl.errors import ResultsError, RunFolderError, SettingsError
 from higl.run.files import replace_file
-from higl.run.folder import CONFIG, EVALUATIONS, RunFolderError, last_step, read_config, read_facts, run_status
+from higl.run.folder import CONFIG, EVALUATIONS, last_step, read_config, read_facts, run_status
 from higl.run.naming import algorithm_name, different_settings, task_name
 from higl.settings.config import Config
-from higl.settings.layers import SettingsError, to_toml
+from higl.settings.layers import to_toml
 
 RESULT_FACTS = "facts.json"
 TEST = "test.json"
 _FORMAT = 1
 _SEED = re.compile(r"seed-(\d+)")
 _VARIANT = re.compile(r"[a-z0-9][a-z0-9.+-]*")
-
-
-class ResultsError(ValueError):
-    """A result cannot be added or read. The message is one line."""
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from higl.errors import SettingsError, SlurmError
 from higl.run.files import replace_file
-from higl.settings.layers import SettingsError
 from higl.sweep.local import WORK
 from higl.sweep.plan import NOTES, PlannedRun, standing
 from higl.sweep.runner import STOPPED_CODES, Ended
@@ -42,10 +42,6 @@ _OVER += ("PREEMPTED", "REVOKED", "TIMEOUT")
 # What submitit and this module say to sbatch.
 _OURS = ("array", "cpus-per-task", "error", "job-name", "nodes", "no-requeue", "ntasks", "ntasks-per-node", "open-mode")
 _OURS += ("output", "requeue", "signal")
-
-
-class SlurmError(RuntimeError):
-    """submitit or Slurm is not to be had, or Slurm refuses a job. The message is one line."""
 
 
 def read_slurm_options(text: str) -> dict[str, str]:

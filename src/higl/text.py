@@ -1,0 +1,31 @@
+"""Formatting shared by the terminal, figures and pages: numbers, steps, durations, plurals."""
+
+from __future__ import annotations
+
+
+def steps_text(steps: float) -> str:
+    """Return a number of steps for people: 950, 60k, 1.25M."""
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if abs(steps) >= size:
+            return f"{steps / size:.3g}{letter}"
+    return f"{steps:.0f}"
+
+
+def number_text(number: float) -> str:
+    """Return a number as short as it can be told from any other: 4, 0.02, 1e-05, 0.1234567."""
+    short = f"{number:g}"
+    return short if isinstance(number, float) and float(short) == number else repr(number)
+
+
+def counted(number: int | str, what: str) -> str:
+    """Return a number of things as people say it: '1 core', '2 cores'."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h {minutes:02d}m"
+    return f"{minutes}m {rest:02d}s" if minutes else f"{rest}s"
