@@ -25,7 +25,8 @@ from higl.algo.replay import sample
 from higl.algo.rollout import Spaces
 from higl.envs.make import make_env_of
 from higl.run.checkpoint import Checkpoints, restore_learner
-from higl.run.folder import CHECKPOINTS, read_config
+from higl.run.files import CHECKPOINTS
+from higl.run.reading import read_config
 
 
 @dataclass

@@ -9,7 +9,8 @@ from higl import pretrained
 from higl.algo.learner import Learner
 from higl.algo.rollout import Spaces
 from higl.errors import RunFolderError
-from higl.run.folder import POLICY, RunFolder
+from higl.run.files import POLICY
+from higl.run.folder import RunFolder
 from higl.run.policy_file import load_policy, save_policy
 from higl.settings.config import Config
 from higl.settings.layers import apply

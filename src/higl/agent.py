@@ -24,13 +24,14 @@ from higl.envs.make import adapted, is_own, make_env
 from higl.errors import SettingsError, TaskError
 from higl.run.agent_file import load_agent, save_agent
 from higl.run.checkpoint import Checkpoints, restore_learner
-from higl.run.files import replace_file
-from higl.run.folder import CHECKPOINTS, CONFIG, RunFolder, is_run, read_config
+from higl.run.files import CHECKPOINTS, CONFIG, replace_file
+from higl.run.folder import RunFolder
 from higl.run.loop import Callback, Loop, Row
 from higl.run.measure import Evaluation, Outcome
 from higl.run.policy_file import load_policy, save_policy
 from higl.run.process import compilation_cache
 from higl.run.progress import Progress, Silent, make_progress
+from higl.run.reading import is_run, read_config
 from higl.run.training import Training, check_spaces
 from higl.settings.config import Algorithm, Config, Preset, Reward
 from higl.settings.derive import NO_SUCCESS_TOLD, derive, derive_schedule, describe, tells_success

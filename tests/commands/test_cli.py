@@ -22,9 +22,10 @@ from higl.cli import COMMANDS, main
 from higl.commands.evaluate import summarise, text
 from higl.commands.train import _agrees, _open_folder, default_folder
 from higl.run.checkpoint import Checkpoints, differing
-from higl.run.folder import RunFolder, read_config, read_facts
+from higl.run.folder import RunFolder
 from higl.run.measure import Outcome
 from higl.run.progress import Silent
+from higl.run.reading import read_config, read_facts
 from higl.settings.layers import apply, to_toml
 from higl.settings.presets import preset
 

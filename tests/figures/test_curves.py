@@ -16,7 +16,6 @@ from higl.figures.curves import (
     save,
     stage_times,
 )
-from higl.figures.runs import find_runs, read_run
 from higl.figures.statistics import (
     Smoothing,
     binned,
@@ -26,6 +25,7 @@ from higl.figures.statistics import (
     stratified_bootstrap,
 )
 from higl.figures.style import variant_colour
+from higl.run.reading import find_runs, read_run
 from higl.text import duration, steps_text
 
 

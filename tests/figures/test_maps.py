@@ -16,7 +16,7 @@ from higl.figures.maps import (
     path_points,
     projections,
 )
-from higl.figures.runs import read_run
+from higl.run.reading import read_run
 
 
 def scattered(axes, label):

@@ -8,7 +8,7 @@ from support.synthetic import synthetic_run
 
 from figures.test_watch import serving
 from higl.figures.report import write_report
-from higl.figures.runs import find_runs
+from higl.run.reading import find_runs
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import pytest
 from support.synthetic import synthetic_run
 
 from higl.figures.report import build_report, write_report
-from higl.figures.runs import find_runs, read_run
+from higl.run.reading import find_runs, read_run
 
 VOID = {"meta", "link", "input", "br"}
 

@@ -11,8 +11,8 @@ from higl.algo.rollout import Episode
 from higl.envs import render
 from higl.errors import RenderError, VideoError
 from higl.figures import scene, video
-from higl.figures.runs import read_run
 from higl.figures.video import Take, captioned, make_video
+from higl.run.reading import read_run
 from higl.settings.config import Config
 
 

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from higl.commands.runs import find_runs, run_state
+from higl.commands.runs import run_state
 from higl.errors import RunFolderError
 from higl.run import files
-from higl.run.folder import (
-    EVALUATION_COLUMNS,
-    LineLog,
-    Lock,
-    RunFolder,
-    is_locked,
-    last_evaluation,
-    last_step,
-    read_config,
-    read_facts,
-)
+from higl.run.files import EVALUATION_COLUMNS
+from higl.run.folder import LineLog, Lock, RunFolder
+from higl.run.reading import is_locked, last_evaluation, last_step, read_config, read_facts, run_folders
 from higl.settings.config import Config
 from higl.settings.layers import to_toml
 
@@ -57,7 +50,9 @@ def test_what_is_written_is_read_again(folder):
     assert header == ",".join(EVALUATION_COLUMNS)
     assert row == "500,1.5,5,0.4,-1.0,,2"
     assert last_step(folder.path) == 1000
-    assert last_evaluation(folder.path) == dict(zip(EVALUATION_COLUMNS, row.split(","), strict=True))
+    evaluation = last_evaluation(folder.path)
+    assert math.isnan(evaluation.pop("steps_to_success"))
+    assert evaluation == {name: value for name, value in ROW.items() if name != "steps_to_success"}
     assert (folder.path / "log.txt").read_text().endswith("Z hello\n")
     assert read_config(folder.path) == CONFIG
     facts = read_facts(folder.path)
@@ -203,7 +198,7 @@ def test_damaged_and_old_folders(folder):
     with pytest.raises(RunFolderError, match=r"run\.json is damaged"):
         read_facts(folder.path)
     assert run_state(folder.path, folder.path.parent).state == "damaged"
-    (folder.path / "config.toml").write_text("colour = 3\n")
+    (folder.path / "config.toml").write_text('task = "pusher"\ncolour = 3\n')
     with pytest.raises(RunFolderError, match="unknown setting colour"):
         read_config(folder.path)
 
@@ -222,7 +217,7 @@ def test_states_of_runs(tmp_path):
     folder.start(2, "cpu", 0)
     folder.metrics(500, 1, 1.0, {})
     folder.evaluation(ROW)
-    (path,) = find_runs(tmp_path)
+    (path,) = run_folders(tmp_path)
     state = run_state(path, tmp_path)
     assert (state.run, state.state, state.step, state.success) == ("group/run", "running", 500, 0.4)
     folder.close()

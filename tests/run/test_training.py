@@ -19,9 +19,10 @@ from higl.envs.make import make_env_of, make_envs_of
 from higl.errors import CheckpointError
 from higl.run import checkpoint
 from higl.run.checkpoint import Checkpoints, differing
-from higl.run.folder import RunFolder, read_facts
+from higl.run.folder import RunFolder
 from higl.run.policy_file import load_policy, read_arrays
 from higl.run.progress import Silent
+from higl.run.reading import read_facts
 from higl.run.snapshot_store import MOST_KEPT, SnapshotStore, load_snapshot
 from higl.run.training import Training
 from higl.settings.config import Config

@@ -7,8 +7,8 @@ import numpy as np
 from higl.algo.nets import Layer
 from higl.algo.rollout import Policy, Spaces
 from higl.envs.make import make_env
-from higl.run.folder import read_config
 from higl.run.policy_file import save_policy
+from higl.run.reading import read_config
 
 
 def give_policy(folder: Path) -> None:

@@ -12,7 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from higl.run.folder import FACTS, RunFolder, is_run
+from higl.run.files import FACTS
+from higl.run.folder import RunFolder
+from higl.run.reading import is_run
 from higl.settings.config import Config
 from higl.settings.layers import apply, read_settings
 from higl.sweep.work import wait_for, watch_parent

@@ -11,7 +11,7 @@ import numpy as np
 
 from higl.envs.maps import Maze
 from higl.envs.tasks import find_task
-from higl.run.folder import EVALUATION_COLUMNS
+from higl.run.files import EVALUATION_COLUMNS
 from higl.settings.config import Config
 from higl.settings.layers import to_toml
 

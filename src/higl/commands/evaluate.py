@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from higl.commands.arguments import Cores, Run, Switch, asks_for_help, one_line_errors, read_options, show_help
 from higl.errors import RunFolderError, SettingsError, WrongFolderError
 from higl.pretrained import pretrained_run
-from higl.run.folder import POLICY, is_run
+from higl.run.files import POLICY
 from higl.run.intervals import wilson_interval
 from higl.run.process import available_cores, prepare_process
+from higl.run.reading import is_run
 from higl.settings.presets import has_rewards
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from higl.pretrained import pretrained_run
 from higl.settings.layers import nearest, parse_flags, setting_types
 
 if TYPE_CHECKING:
-    from higl.figures import runs as run_folders
+    from higl.run import reading
 
 Options = TypeVar("Options")
 
@@ -146,8 +146,8 @@ def plot(arguments: list[str]) -> int:
     if options.smooth is not None and options.smooth < 0:
         raise SettingsError(f"--smooth {options.smooth}: expected a number of steps, 0 for none")
     from higl.figures.curves import draw_times, make_curves, save
-    from higl.figures.runs import find_runs, notices_of
     from higl.figures.statistics import Smoothing
+    from higl.run.reading import find_runs, notices_of
 
     runs = find_runs(options.runs)
     known = sorted({name for run in runs for name in run.metrics} - {"step", "episode", "time"})
@@ -190,9 +190,9 @@ def landmarks(arguments: list[str]) -> int:
     return 0
 
 
-def _only_run(path: Path) -> run_folders.Run:
+def _only_run(path: Path) -> reading.Run:
     from higl.errors import NoRunsError
-    from higl.figures.runs import find_runs
+    from higl.run.reading import find_runs
 
     runs = find_runs([path])
     if len(runs) > 1:
@@ -211,8 +211,8 @@ def render(arguments: list[str]) -> int:
         check_suffix(options.out, (".mp4",))
     if min(options.episodes, options.tries) < 1 or options.size < 64 or options.seed < 0:
         raise SettingsError("--episodes and --tries must be 1 or more, --size 64 or more, --seed 0 or more")
-    from higl.figures.runs import VIDEO
     from higl.figures.video import make_video
+    from higl.run.files import VIDEO
 
     # A policy that comes with the package may lie where nobody can write: its video goes here.
     run = _only_run(pretrained_run(str(options.run)) if options.pretrained else options.run)
@@ -239,7 +239,7 @@ def report(arguments: list[str]) -> int:
     options = _read(arguments, ReportOptions, "runs")
     check_suffix(options.out, (".html",))
     from higl.figures.report import write_report
-    from higl.figures.runs import find_runs, notices_of
+    from higl.run.reading import find_runs, notices_of
 
     runs = find_runs(options.runs)
     _warn(notices_of(runs))

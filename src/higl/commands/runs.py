@@ -14,10 +14,8 @@ from rich.table import Table
 
 from higl.commands.arguments import Switch, asks_for_help, one_line_errors, read_options, show_help
 from higl.errors import RunFolderError, WrongFolderError
-from higl.run.folder import is_run, last_evaluation, last_step, read_config, read_facts, run_status
+from higl.run.reading import is_run, last_evaluation, last_step, read_config, read_facts, run_folders, run_status
 
-# How deep below the folder asked for a run may lie: DIR/GROUP/RUN.
-_DEPTH = 3
 _WIDE = 110
 
 
@@ -57,7 +55,7 @@ def runs(arguments: list[str]) -> int:
     options = read_options(arguments, RunsOptions, ["folder"])
     if not options.folder.is_dir():
         raise WrongFolderError(f"there is no folder {options.folder}")
-    states = [run_state(path, options.folder) for path in find_runs(options.folder)]
+    states = [run_state(path, options.folder) for path in run_folders(options.folder) if is_run(path)]
     if options.json:
         for state in states:
             print(json.dumps(asdict(state)))
@@ -70,16 +68,6 @@ def runs(arguments: list[str]) -> int:
             if state.message:
                 console.print(f"{state.run}: {state.message}", markup=False, highlight=False, soft_wrap=True)
     return 0
-
-
-def find_runs(folder: Path, depth: int = _DEPTH) -> list[Path]:
-    """Return the run folders at or below a folder, by name."""
-    if is_run(folder):
-        return [folder]
-    if depth == 0:
-        return []
-    below = sorted(place for place in folder.iterdir() if place.is_dir() and not place.name.startswith("."))
-    return [run for place in below for run in find_runs(place, depth - 1)]
 
 
 def run_state(path: Path, folder: Path) -> RunState:

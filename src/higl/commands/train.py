@@ -23,11 +23,12 @@ from higl.commands.arguments import (
     show_help,
 )
 from higl.errors import SettingsError
-from higl.run.files import replace_file
-from higl.run.folder import CONFIG, RunFolder, is_run, read_config, read_facts, run_status
+from higl.run.files import CONFIG, replace_file
+from higl.run.folder import RunFolder
 from higl.run.naming import run_name
 from higl.run.process import prepare_process
 from higl.run.progress import Progress, make_progress
+from higl.run.reading import is_run, read_config, read_facts, run_status
 from higl.settings.config import Config
 from higl.settings.layers import apply, build_config, differences, given_settings, parse_flags, setting_types, to_toml
 from higl.settings.presets import has_preset

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from higl.figures.runs import Columns, Group, Run, algorithm_name, group_runs
+from higl.figures.groups import Group, group_runs
 from higl.figures.statistics import (
     LEVEL,
     Smoothing,
@@ -25,6 +25,8 @@ from higl.figures.statistics import (
     stratified_bootstrap,
 )
 from higl.figures.style import OTHER_STAGE, STAGE_COLOURS, dashes, variant_colour
+from higl.run.naming import algorithm_title
+from higl.run.reading import Columns, Run
 from higl.text import steps_text
 
 if TYPE_CHECKING:
@@ -209,7 +211,7 @@ def _over_all_tasks(
         total = sum(map(len, strata))
         kept = count == total
         centre, low, high = _iqm_where_complete([s[:, kept] for s in scores], count[kept], total)
-        label = f"{algorithm_name(algo)} ({total} runs)"
+        label = f"{algorithm_title(algo)} ({total} runs)"
         curves.append(Curve(label, algo, 0, grid[kept], centre, low, high, count[kept], total))
     return Panel(f"All {len(tasks)} tasks", quantity, tuple(curves), note, limits)
 

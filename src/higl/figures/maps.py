@@ -13,7 +13,7 @@ import numpy as np
 
 from higl.errors import NoSnapshotsError
 from higl.figures import style
-from higl.figures.runs import Columns, Run, SnapshotFile
+from higl.run.reading import Columns, Run, SnapshotFile
 from higl.text import steps_text
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from higl import __version__
 from higl.figures import svg
 from higl.figures.curves import LOSSES, OTHER, PROGRESS, Panel, evaluation_panels, metric_panels, stage_times
 from higl.figures.maps import goal_size, load_snapshots, projections, success_of
-from higl.figures.runs import Columns, Run, algorithm_name, notices_of, task_title
 from higl.figures.style import OTHER_STAGE, STAGE_COLOURS, dashes
+from higl.run.naming import algorithm_title, task_title
+from higl.run.reading import Columns, Run, notices_of
 from higl.settings.layers import flat
 from higl.text import duration, steps_text
 
@@ -143,7 +144,7 @@ def _overview(runs: Sequence[Run]) -> str:
         last, best = _latest(run), _best(run)
         cells = [
             f'<td><a href="#run-{number}">{escape(run.name)}</a></td>',
-            f"<td>{escape(task_title(run.task, run.reward))}</td><td>{escape(algorithm_name(run.algo))}</td>",
+            f"<td>{escape(task_title(run.task, run.reward))}</td><td>{escape(algorithm_title(run.algo))}</td>",
             f'<td class="number">{run.seed if run.seed is not None else ""}</td><td>{_badge(run)}</td>',
             f'<td class="number">{steps_text(run.last_step)}</td><td class="number">{last}</td>',
             f'<td class="number">{best}</td>',

@@ -18,7 +18,7 @@ from higl.envs.maze import MazeEnv
 from higl.envs.render import camera_of, gl_context
 from higl.figures import style
 from higl.figures.maps import Projection, extent, points_of
-from higl.figures.runs import Columns
+from higl.run.reading import Columns
 
 CAMERAS = ("top", "track")
 # Sizes as shares of what the camera from above shows.

@@ -15,8 +15,8 @@ import numpy as np
 from higl.figures import style
 from higl.figures.curves import OTHER, Curve, Panel, StageTimes
 from higl.figures.maps import Projection, edge_lines, extent, path_points, points_of
-from higl.figures.runs import Columns
 from higl.figures.style import lighter
+from higl.run.reading import Columns
 from higl.text import steps_text
 
 WIDE, SMALL = (660, 340), (400, 250)

@@ -11,7 +11,8 @@ import numpy as np
 
 from higl.errors import VideoError
 from higl.figures.maps import load_snapshots, projections
-from higl.figures.runs import Columns, Run, algorithm_name, task_title
+from higl.run.naming import algorithm_title, task_title
+from higl.run.reading import Columns, Run
 
 if TYPE_CHECKING:
     from higl.algo.rollout import Episode, Policy
@@ -246,7 +247,7 @@ def _frames(env: Any, policy: Policy, config: Config, takes: list[Take], painter
 
 def _words(config: Config, take: Take, step: int, which: str) -> tuple[str, str, bool]:
     """Return what the caption says on the left and on the right, and whether the goal has been reached."""
-    name = f"{algorithm_name(config.algo)}, {task_title(config.task, config.reward)}"
+    name = f"{algorithm_title(config.algo)}, {task_title(config.task, config.reward)}"
     reached = take.reached is not None and step >= take.reached
     over = step == take.length and take.reached is None
     state = f"goal reached at step {take.reached}" if reached else "goal not reached" if over else "on the way"

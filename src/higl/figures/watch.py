@@ -11,8 +11,8 @@ from typing import Any
 
 from higl.errors import NoRunsError, PortError
 from higl.figures.report import build_report
-from higl.figures.runs import VIDEO, Run, find_runs
-from higl.run.folder import CONFIG, EVALUATIONS, FACTS, METRICS, SNAPSHOTS
+from higl.run.files import CONFIG, EVALUATIONS, FACTS, METRICS, SNAPSHOTS, VIDEO
+from higl.run.reading import Run, find_runs
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8765

@@ -11,7 +11,8 @@ import shutil
 from pathlib import Path
 
 from higl.errors import RunFolderError, WrongFolderError
-from higl.run.folder import CONFIG, EVALUATIONS, FACTS, POLICY, is_run, last_step, read_config, read_facts
+from higl.run.files import CONFIG, EVALUATIONS, FACTS, POLICY
+from higl.run.reading import is_run, last_step, read_config, read_facts
 from higl.settings.presets import short_name
 
 FOLDER = Path(__file__).parent

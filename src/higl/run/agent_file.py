@@ -11,8 +11,8 @@ import msgspec
 from higl.algo.learner import Learner
 from higl.errors import PolicyFileError, SettingsError
 from higl.run.checkpoint import Arrays, Counters, learner_arrays
-from higl.run.folder import BEFORE_THE_SETTING
 from higl.run.policy_file import FORMAT, read_arrays, write_arrays
+from higl.run.reading import BEFORE_THE_SETTING
 from higl.settings.config import Config
 from higl.settings.layers import apply, flat
 

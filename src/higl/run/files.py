@@ -1,9 +1,18 @@
-"""Writing files so that neither a crash nor a power cut leaves half of one under its name."""
+"""The files of a run folder, and writing files so that neither a crash nor a power cut leaves half of one behind."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+FORMAT = 1
+"""Format of the run folder, in `run.json`."""
+
+CONFIG, FACTS, METRICS, EVALUATIONS = "config.toml", "run.json", "metrics.jsonl", "eval.csv"
+LOG, LOCK, POLICY, VIDEO = "log.txt", "lock", "policy.safetensors", "video.mp4"
+CHECKPOINTS, SNAPSHOTS, TENSORBOARD = "checkpoints", "snapshots", "tensorboard"
+
+EVALUATION_COLUMNS = ("step", "time", "episodes", "success", "return", "steps_to_success", "path_length")
 
 
 def write_durably(path: Path, content: bytes) -> None:

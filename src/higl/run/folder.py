@@ -1,6 +1,6 @@
-"""The run folder: settings, facts, metrics, evaluations, log, lock. Everything about a run is in it.
+"""Writing a run folder: settings, facts, metrics, evaluations, log, and the lock. `run.reading` reads them.
 
-`docs/run-folder.md` tells what each file holds. Imports neither NumPy nor JAX: listing runs is quick.
+`docs/run-folder.md` describes each file.
 """
 
 from __future__ import annotations
@@ -20,24 +20,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from higl.errors import RunFolderError, SettingsError, WrongFolderError
-from higl.run.files import replace_file
+from higl.errors import RunFolderError, WrongFolderError
+from higl.run.files import CONFIG, EVALUATION_COLUMNS, EVALUATIONS, FACTS, FORMAT, LOCK, LOG, METRICS, replace_file
+from higl.run.reading import is_run, read_config, read_facts
 from higl.settings.config import Config
-from higl.settings.layers import apply, read_settings, to_toml
-
-FORMAT = 1
-
-CONFIG, FACTS, METRICS, EVALUATIONS, LOG, LOCK = (
-    "config.toml",
-    "run.json",
-    "metrics.jsonl",
-    "eval.csv",
-    "log.txt",
-    "lock",
-)
-CHECKPOINTS, POLICY, SNAPSHOTS, TENSORBOARD = "checkpoints", "policy.safetensors", "snapshots", "tensorboard"
-
-EVALUATION_COLUMNS = ("step", "time", "episodes", "success", "return", "steps_to_success", "path_length")
+from higl.settings.layers import to_toml
 
 # What a run that was killed while its folder was made may have left.
 _EARLY_FILES = {CONFIG, METRICS, EVALUATIONS, LOG, LOCK, f".{CONFIG}.new", f".{FACTS}.new"}
@@ -73,18 +60,6 @@ class Lock:
     def release(self) -> None:
         """Let others write."""
         self._file.close()
-
-
-def is_locked(folder: Path) -> bool:
-    """Return whether a process works in a run folder."""
-    try:
-        with open(folder / LOCK) as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
 
 
 class LineLog:
@@ -276,99 +251,6 @@ class RunFolder:
         for log in (self._metrics, self._evaluations):
             if not log.cut(lengths.get(log.path.name, 0)):
                 self._warn(f"{log.path} is shorter than it was at the checkpoint: some of its lines are lost")
-
-
-# --- Reading --------------------------------------------------------------------------------------------------------
-
-
-def is_run(path: Path) -> bool:
-    """Return whether a folder is a run's."""
-    return (path / FACTS).is_file()
-
-
-def read_facts(path: Path) -> dict[str, Any]:
-    """Return what `run.json` says.
-
-    Raises:
-        RunFolderError: the folder is no run's, or the file is damaged or of another format.
-    """
-    if not is_run(path):
-        raise WrongFolderError(f"{path} is not a run folder (it has no {FACTS})")
-    try:
-        facts = json.loads((path / FACTS).read_bytes())
-        written = facts["format"]
-    except (ValueError, KeyError, TypeError):
-        raise RunFolderError(f"{path / FACTS} is damaged") from None
-    if written != FORMAT:
-        raise RunFolderError(f"{path} has format {written}, and this version of higl reads format {FORMAT}")
-    return facts
-
-
-def run_status(path: Path, facts: Mapping[str, Any], steps: int) -> str:
-    """Return where a run of so many steps stands: what its facts say, unless they were overtaken."""
-    said = str(facts.get("status", "unknown"))
-    if said == "running" and not is_locked(path):
-        return "stopped"  # killed: nobody was left to write it down
-    saved = facts.get("saved_step")
-    if said == "finished" and isinstance(saved, int) and saved < steps:
-        return "stopped"  # asked for more steps, and killed before it went on
-    return said
-
-
-# What runs did before there was a setting for it: those of earlier versions lack these.
-BEFORE_THE_SETTING = {
-    "evaluation.average": 0,
-    "greedy": 0.0,
-    "landmarks.central": False,
-    "landmarks.discount_pose": False,
-    "landmarks.measure": "adjacency",
-    "novelty.refresh": False,
-    "novelty.space": "state",
-}
-
-
-def read_config(path: Path) -> Config:
-    """Return the settings of a run; of an earlier version's too, as it was run.
-
-    Raises:
-        RunFolderError: they cannot be read, or name settings that this version does not know.
-    """
-    try:
-        layer = read_settings(path / CONFIG)
-    except SettingsError as error:  # names the file
-        raise RunFolderError(str(error)) from None
-    try:
-        return apply(Config(), BEFORE_THE_SETTING | layer)
-    except SettingsError as error:
-        raise RunFolderError(f"{path / CONFIG}: {error}") from None
-
-
-def last_step(path: Path) -> int:
-    """Return the environment step of the last line of `metrics.jsonl`."""
-    for line in reversed(_tail(path / METRICS).splitlines()):
-        try:
-            return int(json.loads(line)["step"])
-        except (ValueError, KeyError, TypeError):  # a line that is being written, or the end of a longer one
-            continue
-    return 0
-
-
-def last_evaluation(path: Path) -> dict[str, str] | None:
-    """Return the last row of `eval.csv`."""
-    lines = [line for line in _tail(path / EVALUATIONS).splitlines() if line.count(",") == len(EVALUATION_COLUMNS) - 1]
-    if not lines or lines[-1].startswith("step,"):
-        return None
-    return dict(zip(EVALUATION_COLUMNS, lines[-1].split(","), strict=True))
-
-
-def _tail(path: Path, size: int = 1 << 14) -> str:
-    """Return the end of a text file."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
-            return file.read().decode(errors="replace")
-    except FileNotFoundError:
-        return ""
 
 
 # --- Facts about the machine ----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import msgspec
 
 from higl.settings.config import Config
 from higl.settings.layers import flat, setting_types
-from higl.settings.presets import preset
+from higl.settings.presets import has_rewards, preset
 from higl.text import number_text
 
 # Settings that a name tells in its own place, or that do not tell two runs apart.
@@ -47,6 +47,20 @@ def algorithm_name(config: Config) -> str:
 def run_name(config: Config) -> str:
     """Return the name of a run's folder, from `higl train` too: `ant-maze-u-sparse-higl-coverage60-0`."""
     return f"{task_name(config)}-{algorithm_name(config)}-{config.seed}"
+
+
+def algorithm_title(algo: str) -> str:
+    """Return an algorithm's name as the papers write it: `HIGL`."""
+    return algo.upper() if algo in ("higl", "hrac", "hiro") else algo
+
+
+def task_title(task: str, reward: str) -> str:
+    """Return a task's name for people: 'Ant Maze U (sparse)'. Gymnasium ids stay as they are.
+
+    The reward is named only for tasks that have more than one.
+    """
+    name = " ".join(word.capitalize() for word in task.split("-")) if task.islower() and "/" not in task else task
+    return f"{name} ({reward})" if reward and has_rewards(task) else name
 
 
 def different_settings(first: Config, second: Config, *leave_out: str) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from higl.run.folder import TENSORBOARD
+from higl.run.files import TENSORBOARD
 
 
 def _module(name: str) -> Any:

@@ -13,7 +13,8 @@ from higl.algo.learner import Learner, Metrics
 from higl.algo.rollout import Episode, Spaces
 from higl.errors import CheckpointError, SettingsError
 from higl.run.checkpoint import Checkpoints, Counters, learner_arrays, restore_learner
-from higl.run.folder import CHECKPOINTS, POLICY, SNAPSHOTS, RunFolder
+from higl.run.files import CHECKPOINTS, POLICY, SNAPSHOTS
+from higl.run.folder import RunFolder
 from higl.run.loop import Callback, Loop, Row
 from higl.run.policy_file import save_policy
 from higl.run.process import available_cores

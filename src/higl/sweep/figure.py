@@ -9,7 +9,8 @@ from pathlib import Path
 from higl.errors import NoRunsError
 from higl.figures.curves import Panel, draw_curves, evaluation_panels, save
 from higl.figures.maps import draw_landmarks
-from higl.figures.runs import Run, read_run, task_title
+from higl.run.naming import task_title
+from higl.run.reading import Run, read_run
 from higl.sweep.catalogue import Entry
 from higl.sweep.plan import UNUSABLE, PlannedRun, standing
 

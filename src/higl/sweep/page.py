@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from higl.figures.runs import ALGORITHM_ORDER, task_title
+from higl.figures.groups import ALGORITHM_ORDER
+from higl.run.naming import task_title
 from higl.sweep.results import Result, read_results
 from higl.sweep.statistics import (
     FINAL_WINDOW,

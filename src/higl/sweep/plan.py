@@ -11,8 +11,8 @@ from typing import Any, Literal, cast
 
 from higl.errors import CatalogueError, RunFolderError, SettingsError
 from higl.run.files import replace_file
-from higl.run.folder import is_run, last_evaluation, last_step, read_config, read_facts, run_status
 from higl.run.naming import different_settings, run_name
+from higl.run.reading import is_run, last_evaluation, last_step, read_config, read_facts, run_status
 from higl.settings.config import Config
 from higl.settings.layers import Layer, build_config, layer_to_toml, to_toml
 from higl.settings.presets import has_preset

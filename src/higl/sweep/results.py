@@ -5,19 +5,18 @@ results/TASK-REWARD/ALGO[-VARIANT]/seed-N/{config.toml,eval.csv,facts.json,test.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from higl.errors import ResultsError, RunFolderError, SettingsError
-from higl.run.files import replace_file
-from higl.run.folder import CONFIG, EVALUATIONS, last_step, read_config, read_facts, run_status
+from higl.run.files import CONFIG, EVALUATIONS, replace_file
 from higl.run.naming import algorithm_name, different_settings, task_name
+from higl.run.reading import last_step, read_config, read_evaluations, read_facts, run_status
 from higl.settings.config import Config
 from higl.settings.layers import to_toml
 
@@ -70,8 +69,7 @@ def add_run(run: Path, results: Path, *, variant: str | None = None, partial: bo
     facts["status"] = run_status(run, facts, config.steps)
     if facts["status"] != "finished" and not partial:
         raise ResultsError(f"{run} is {facts['status']}, not finished: --partial takes it as it is")
-    evaluations = _read_evaluations(run / EVALUATIONS)
-    if not evaluations:
+    if not _evaluation_rows(run):
         raise ResultsError(f"{run} has no evaluations yet")
     place = results / task_name(config) / _group_name(config, variant) / f"seed-{config.seed}"
     _check_place(place, config, last_step(run))
@@ -167,7 +165,7 @@ def read_result(place: Path) -> Result:
     try:
         config = read_config(place)
         facts = json.loads((place / RESULT_FACTS).read_bytes())
-        rows = _read_evaluations(place / EVALUATIONS)
+        rows = _evaluation_rows(place)
         test = json.loads((place / TEST).read_bytes()) if (place / TEST).is_file() else None
     except (OSError, ValueError, RunFolderError, SettingsError) as error:
         raise ResultsError(f"{place}: {' '.join(str(error).split())}") from None
@@ -175,14 +173,13 @@ def read_result(place: Path) -> Result:
         raise ResultsError(f"{place}: its {CONFIG} is of {task_name(config)}, seed {config.seed}")
     if not place.parent.name.startswith(config.algo):
         raise ResultsError(f"{place}: its {CONFIG} is of {config.algo}")
-    return Result(place, config, facts, tuple(step for step, _ in rows), tuple(success for _, success in rows), test)
+    return Result(
+        place, config, facts, tuple(int(row["step"]) for row in rows), tuple(row["success"] for row in rows), test
+    )
 
 
-def _read_evaluations(path: Path) -> Sequence[tuple[int, float]]:
-    try:
-        with open(path, newline="") as file:
-            return [(int(row["step"]), float(row["success"])) for row in csv.DictReader(file)]
-    except FileNotFoundError:
-        return []
-    except (KeyError, TypeError, ValueError):
-        raise ResultsError(f"{path} is damaged") from None
+def _evaluation_rows(place: Path) -> list[dict[str, float]]:
+    found = read_evaluations(place)
+    if found.damaged:
+        raise ResultsError(f"{place / EVALUATIONS} is damaged")
+    return found.rows

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from higl.cli import main
-from higl.run.folder import is_locked
+from higl.run.reading import is_locked
 
 # Seconds that a process which was told to stop may take: the longest stage of a run, and its checkpoint.
 PATIENCE = 180.0

@@ -1,4 +1,4 @@
-"""Reading run folders, whole and broken, and grouping them."""
+"""Reading run folders, whole and broken."""
 
 import json
 
@@ -7,9 +7,8 @@ import pytest
 from support.synthetic import synthetic_run
 
 from higl.errors import NoRunsError
-from higl.figures.runs import find_runs, group_runs, notices_of, read_run, task_title
-from higl.run.folder import read_config
-from higl.settings.config import LandmarksConfig
+from higl.run.naming import task_title
+from higl.run.reading import find_runs, notices_of, read_config, read_run
 
 
 def test_a_whole_run(runs_folder):
@@ -46,8 +45,8 @@ def test_damaged_lines_are_left_out_with_a_notice(run_folder):
     run = read_run(run_folder)
     assert len(run.metrics["step"]) == 198
     assert len(run.evaluations["step"]) == 19
-    assert any("metrics.jsonl: 2 of" in notice for notice in run.notices)
-    assert any("eval.csv: 1 of its lines" in notice for notice in run.notices)
+    assert any("metrics.jsonl: 2 of 200 lines" in notice for notice in run.notices)
+    assert any("eval.csv: 1 of 20 lines" in notice for notice in run.notices)
 
 
 def test_numbers_that_json_does_not_know(run_folder):
@@ -82,7 +81,7 @@ def test_a_damaged_snapshot_is_left_out(run_folder):
 def test_a_run_that_was_killed_has_stopped(tmp_path):
     run = read_run(synthetic_run(tmp_path / "run", status="running"))
     assert run.status == "stopped"
-    assert any("has stopped" in notice for notice in run.notices)
+    assert any("stopped before its end" in notice for notice in run.notices)
 
 
 def test_a_run_that_was_asked_for_more_steps_has_not_finished(tmp_path):
@@ -97,7 +96,7 @@ def test_what_the_run_says_of_its_end_is_told(tmp_path):
     folder = synthetic_run(tmp_path / "run", status="failed")
     facts = json.loads((folder / "run.json").read_text()) | {"message": "NaN in the stage 'low'"}
     (folder / "run.json").write_text(json.dumps(facts))
-    assert "The run says: NaN in the stage 'low'" in read_run(folder).notices
+    assert "The run reports: NaN in the stage 'low'" in read_run(folder).notices
 
 
 def test_folders_of_runs_are_searched_and_a_run_is_taken_once(runs_folder):
@@ -113,39 +112,6 @@ def test_where_there_is_no_run(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(NoRunsError, match="is not a folder"):
         find_runs([tmp_path / "file"])
-
-
-def test_groups_are_by_task_algorithm_and_settings_that_differ(runs_folder, tmp_path):
-    more = synthetic_run(
-        tmp_path / "more", seed=9, snapshots=1, settings={"landmarks": LandmarksConfig(coverage=60, novelty=60)}
-    )
-    groups = group_runs([*find_runs([runs_folder]), read_run(more)])
-    assert [(group.task, group.label, len(group.runs)) for group in groups] == [
-        ("Point Maze (sparse)", "HIGL, landmarks.coverage 40, landmarks.novelty 20", 3),
-        ("Point Maze (sparse)", "HIGL, landmarks.coverage 60, landmarks.novelty 60", 1),
-        ("Point Maze (sparse)", "HRAC", 2),
-        ("Point Maze (sparse)", "HIRO", 1),
-        ("Pusher (sparse)", "HIGL", 1),
-    ]
-
-
-def test_a_setting_that_an_older_run_does_not_have_has_its_default(runs_folder, tmp_path):
-    old = synthetic_run(tmp_path / "old", seed=7, snapshots=1)
-    text = (old / "config.toml").read_text()
-    kept = [line for line in text.splitlines() if not line.startswith("margin")]
-    assert len(kept) < len(text.splitlines())
-    (old / "config.toml").write_text("\n".join(kept))
-    assert len(group_runs([read_run(old), read_run(runs_folder / "higl-0")])) == 1
-
-
-def test_a_run_of_before_a_setting_is_no_seed_of_those_with_it(runs_folder, tmp_path):
-    """What runs did before there was the setting is not its default today: `read_config` says the same."""
-    old = synthetic_run(tmp_path / "old", seed=7, snapshots=1)
-    kept = [line for line in (old / "config.toml").read_text().splitlines() if not line.startswith("central")]
-    (old / "config.toml").write_text("\n".join(kept))
-    assert read_run(old).settings["landmarks.central"] is read_config(old).landmarks.central is False
-    groups = group_runs([read_run(old), read_run(runs_folder / "higl-0")])
-    assert [group.label for group in groups] == ["HIGL, landmarks.central False", "HIGL, landmarks.central True"]
 
 
 def test_notices_name_their_runs(runs_folder, run_folder):

@@ -1,0 +1,420 @@
+"""Reading run folders: the only reader, used by every command, figure and page.
+
+Runs may be in progress, killed, or missing files. Functions for one file raise `RunFolderError`; `read_run` never
+raises because of what a file holds: it leaves out what it cannot read and adds a notice.
+
+Imports neither NumPy nor JAX, so that listing runs is quick.
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import json
+import math
+import os
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from higl.errors import NoRunsError, RunFolderError, SettingsError, WrongFolderError
+from higl.run.files import CONFIG, EVALUATIONS, FACTS, FORMAT, LOCK, METRICS, POLICY, SNAPSHOTS, VIDEO
+from higl.run.naming import algorithm_title, task_title
+from higl.settings.config import Config
+from higl.settings.layers import apply, flat, read_settings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# Levels of folders below a given one that are searched for runs: DIR/GROUP/RUN.
+_DEPTH = 3
+
+Columns: TypeAlias = "dict[str, np.ndarray]"
+Settings: TypeAlias = dict[str, Any]
+
+# --- Finding --------------------------------------------------------------------------------------------------------
+
+
+def is_run(path: Path) -> bool:
+    """Return whether a folder belongs to a run."""
+    return (path / FACTS).is_file()
+
+
+def looks_like_run(path: Path) -> bool:
+    """Return whether a folder belongs to a run, possibly one that has lost files."""
+    return any((path / name).is_file() for name in (FACTS, METRICS, EVALUATIONS)) or (
+        (path / CONFIG).is_file() and (path / SNAPSHOTS).is_dir()
+    )
+
+
+def run_folders(path: Path, depth: int = _DEPTH) -> list[Path]:
+    """Return the run folders at or below a folder, sorted by name; folders that start with a dot are skipped."""
+    if looks_like_run(path):
+        return [path]
+    if depth == 0:
+        return []
+    children = sorted(child for child in path.iterdir() if child.is_dir() and not child.name.startswith("."))
+    return [run for child in children for run in run_folders(child, depth - 1)]
+
+
+def find_runs(paths: Iterable[str | Path]) -> list[Run]:
+    """Read the runs at or below the given folders, each once.
+
+    Raises:
+        NoRunsError: a path does not exist, or there is no run in it.
+    """
+    folders: list[Path] = []
+    for given in paths:
+        path = Path(given)
+        if not path.is_dir():
+            raise NoRunsError(f"{path} {'is not a folder' if path.exists() else 'does not exist'}")
+        found = run_folders(path)
+        if not found:
+            raise NoRunsError(f"{path} holds no run (no folder with {FACTS}, {CONFIG} or {METRICS})")
+        folders += found
+    unique = {folder.resolve(): folder for folder in folders}
+    return [read_run(folder) for folder in unique.values()]
+
+
+# --- Settings, facts, status ----------------------------------------------------------------------------------------
+
+# Values of settings that runs of earlier versions lack: what those versions did.
+BEFORE_THE_SETTING = {
+    "evaluation.average": 0,
+    "greedy": 0.0,
+    "landmarks.central": False,
+    "landmarks.discount_pose": False,
+    "landmarks.measure": "adjacency",
+    "novelty.refresh": False,
+    "novelty.space": "state",
+}
+
+
+def read_config(path: Path) -> Config:
+    """Return the settings of a run.
+
+    Raises:
+        RunFolderError: they cannot be read, or contain settings that this version does not know.
+    """
+    try:
+        layer = read_settings(path / CONFIG)
+    except SettingsError as error:  # names the file
+        raise RunFolderError(str(error)) from None
+    if "task" not in layer:
+        raise RunFolderError(f"{path / CONFIG} is damaged (it names no task)")
+    try:
+        return apply(Config(), BEFORE_THE_SETTING | layer)
+    except SettingsError as error:
+        raise RunFolderError(f"{path / CONFIG}: {error}") from None
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """Return the content of `run.json`.
+
+    Raises:
+        RunFolderError: this is not a run folder, or the file is damaged or has another format.
+    """
+    if not is_run(path):
+        raise WrongFolderError(f"{path} is not a run folder (it has no {FACTS})")
+    try:
+        facts = json.loads((path / FACTS).read_bytes())
+        written = facts["format"]
+    except (ValueError, KeyError, TypeError):
+        raise RunFolderError(f"{path / FACTS} is damaged") from None
+    except OSError as error:
+        raise RunFolderError(f"{path / FACTS} cannot be read ({error.strerror})") from None
+    if written != FORMAT:
+        raise RunFolderError(f"{path / FACTS} has format {written}, and this version of higl reads format {FORMAT}")
+    return facts
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process is working in a run folder."""
+    try:
+        with open(path / LOCK) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def run_status(path: Path, facts: Mapping[str, Any], steps: int) -> str:
+    """Return the status of a run of `steps` steps: the one in its facts, unless that is out of date."""
+    noted = str(facts.get("status", "unknown"))
+    if noted == "running" and not is_locked(path):
+        return "stopped"  # killed before it could note its end
+    saved = facts.get("saved_step")
+    if noted == "finished" and isinstance(saved, int) and saved < steps:
+        return "stopped"  # extended to more steps, and killed before it continued
+    return noted
+
+
+# --- Metrics and evaluations ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of numbers from a file, and the number of lines that were damaged and left out."""
+
+    rows: list[dict[str, Any]]
+    damaged: int = 0
+
+
+def read_evaluations(path: Path) -> Rows:
+    """Return the evaluations in a run's `eval.csv`, oldest first; an empty cell is NaN, a missing file has no rows.
+
+    A last line that is still being written is left out and not counted as damaged.
+    """
+    content = _read_tail(path / EVALUATIONS)
+    whole = content[: content.rfind(b"\n") + 1].decode(errors="replace")
+    reader = csv.DictReader(io.StringIO(whole))
+    rows, damaged = [], int(bool(whole) and not {"step", "success"} <= set(reader.fieldnames or ()))
+    for cells in reader:
+        row = {name: as_number(cell) for name, cell in cells.items() if name}
+        if all(math.isfinite(row.get(name, math.nan)) for name in ("step", "success")):
+            rows.append(row)
+        else:
+            damaged += 1
+    return Rows(rows, damaged)
+
+
+def last_evaluation(path: Path) -> dict[str, Any] | None:
+    """Return the last row of a run's `eval.csv`."""
+    rows = read_evaluations(path).rows
+    return rows[-1] if rows else None
+
+
+def read_metrics(path: Path) -> Rows:
+    """Return the measurements in a run's `metrics.jsonl`, one row per episode; a missing file has no rows.
+
+    A last line that is still being written is left out and not counted as damaged.
+    """
+    return _parse_metrics(_read_tail(path / METRICS))
+
+
+def last_step(path: Path) -> int:
+    """Return the environment step of the last whole line of a run's `metrics.jsonl`, 0 without one."""
+    rows = _parse_metrics(_read_tail(path / METRICS, size=1 << 14)).rows
+    return int(rows[-1]["step"]) if rows else 0
+
+
+def _parse_metrics(content: bytes) -> Rows:
+    lines = content.split(b"\n")
+    rows, damaged = [], 0
+    for number, line in enumerate(lines):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            float(row["step"])
+            rows.append(row)
+        except (ValueError, KeyError, TypeError):
+            damaged += number < len(lines) - 1
+    return Rows(rows, damaged)
+
+
+def _read_tail(path: Path, size: int | None = None) -> bytes:
+    """Return the last `size` bytes of a file, or all of it; nothing if it does not exist."""
+    try:
+        with open(path, "rb") as file:
+            if size is not None:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+            return file.read()
+    except FileNotFoundError:
+        return b""
+
+
+def as_number(cell: Any) -> float:
+    """Return a value as a float, NaN if it is not a number."""
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    """Turn rows into columns of floats, NaN where a row lacks the number, sorted by step."""
+    import numpy as np
+
+    names = dict.fromkeys(name for row in rows for name, value in row.items() if isinstance(value, (int, float)))
+    columns = {name: np.array([as_number(row.get(name)) for row in rows]) for name in names}
+    columns.setdefault("step", np.zeros(0))
+    order = np.argsort(columns["step"], kind="stable")
+    return {name: column[order] for name, column in columns.items()}
+
+
+# --- Whole runs -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SnapshotFile:
+    """A snapshot on disk: the step it was taken at, and its file."""
+
+    step: int
+    path: Path
+
+    def load(self) -> Columns:
+        """Return its arrays; an unreadable one has none. Nothing in the file can execute code."""
+        import numpy as np
+
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                return {name: file[name] for name in file.files}
+        except (OSError, ValueError, zipfile.BadZipFile, KeyError, EOFError):
+            return {}
+
+
+@dataclass
+class Run:
+    """Everything that could be read from a run folder.
+
+    Attributes:
+        path: the folder.
+        settings: all settings by dotted name; empty if they could not be read.
+        facts: the content of `run.json`.
+        metrics: columns of `metrics.jsonl` [N], NaN where a line has no such number; `step` is always there.
+        evaluations: columns of `eval.csv` [N], NaN where a cell is empty; `step` is always there.
+        snapshots: oldest first.
+        notices: what is missing or damaged, one sentence each.
+        label: name of the curve that the run belongs to; empty: named after its settings.
+    """
+
+    path: Path
+    settings: Settings = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    metrics: Columns = field(default_factory=dict)
+    evaluations: Columns = field(default_factory=dict)
+    snapshots: list[SnapshotFile] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the folder."""
+        return self.path.resolve().name
+
+    @property
+    def task(self) -> str:
+        """Task, or 'unknown task'."""
+        return str(self.settings.get("task", "unknown task"))
+
+    @property
+    def algo(self) -> str:
+        """Algorithm, or 'unknown'."""
+        return str(self.settings.get("algo", "unknown"))
+
+    @property
+    def reward(self) -> str:
+        """Reward of the task; empty if unknown."""
+        return str(self.settings.get("reward", ""))
+
+    @property
+    def seed(self) -> int | None:
+        """Seed, if known."""
+        seed = self.settings.get("seed")
+        return seed if isinstance(seed, int) else None
+
+    @property
+    def last_step(self) -> int:
+        """The last step in any file."""
+        steps = [int(column["step"][-1]) for column in (self.metrics, self.evaluations) if len(column["step"])]
+        return max([*steps, *(snapshot.step for snapshot in self.snapshots[-1:])], default=0)
+
+    @property
+    def status(self) -> str:
+        """Status in one word, see `run_status`."""
+        steps = self.settings.get("steps")
+        return run_status(self.path, self.facts, steps if isinstance(steps, int) else 0)
+
+    @property
+    def video(self) -> Path | None:
+        """The run's video, if there is one."""
+        path = self.path / VIDEO
+        return path if path.is_file() and path.stat().st_size > 0 else None
+
+    @property
+    def policy(self) -> Path:
+        """Path of the run's policy."""
+        return self.path / POLICY
+
+    @cached_property
+    def title(self) -> str:
+        """Task, algorithm and seed in one line."""
+        parts = [algorithm_title(self.algo), f"seed {self.seed}" if self.seed is not None else self.name]
+        return f"{task_title(self.task, self.reward)}: {', '.join(parts)}"
+
+
+def read_run(path: str | Path) -> Run:
+    """Read a run folder; never raises because of what is in it."""
+    run = Run(Path(path))
+    run.settings = _noting(run, CONFIG, "the settings are not known", _settings) or {}
+    run.facts = _noting(run, FACTS, "versions and times are not known", read_facts) or {}
+    metrics = _noting(run, METRICS, "there are no measurements of training yet", read_metrics) or Rows([])
+    evaluations = _noting(run, EVALUATIONS, "there are no evaluations yet", read_evaluations) or Rows([])
+    for name, found in ((METRICS, metrics), (EVALUATIONS, evaluations)):
+        if found.damaged:
+            lines = found.damaged + len(found.rows)
+            run.notices.append(f"{name}: {found.damaged} of {lines} lines are damaged and left out.")
+    run.metrics, run.evaluations = _columns(metrics.rows), _columns(evaluations.rows)
+    run.snapshots = _list_snapshots(run)
+    if run.facts.get("synthetic"):
+        run.notices.insert(0, "These numbers are synthetic: made up to test the figures, not from training.")
+    if run.status == "stopped":
+        run.notices.append("The run stopped before its end: `higl resume` continues it.")
+    message = run.facts.get("message")
+    if isinstance(message, str) and message:
+        run.notices.append(f"The run reports: {message}")
+    return run
+
+
+def _settings(path: Path) -> Settings:
+    return flat(asdict(read_config(path)))
+
+
+def _noting(run: Run, name: str, consequence: str, read: Callable[[Path], Any]) -> Any:
+    """Return what `read` returns for the run, or None and a notice if the file is missing or cannot be used."""
+    if not (run.path / name).is_file():
+        run.notices.append(f"{name} is missing: {consequence}.")
+        return None
+    try:
+        return read(run.path)
+    except RunFolderError as error:
+        text = " ".join(str(error).replace(f"{run.path}{os.sep}", "").split())
+        run.notices.append(f"{text}: {consequence}.")
+    except OSError as error:
+        run.notices.append(f"{name} cannot be read ({error.strerror}): {consequence}.")
+    return None
+
+
+def _list_snapshots(run: Run) -> list[SnapshotFile]:
+    folder = run.path / SNAPSHOTS
+    try:
+        files = [path for path in folder.iterdir() if path.suffix == ".npz" and path.stem.isdecimal()]
+    except OSError:
+        run.notices.append(f"{SNAPSHOTS}/ is missing: there are no landmark maps yet.")
+        return []
+    broken = [path for path in files if not zipfile.is_zipfile(path)]
+    if broken:
+        run.notices.append(f"{SNAPSHOTS}/: {len(broken)} of {len(files)} files are damaged and left out.")
+    return sorted((SnapshotFile(int(path.stem), path) for path in files if path not in broken), key=lambda s: s.step)
+
+
+def notices_of(runs: Sequence[Run]) -> list[str]:
+    """Return the notices of all runs, each once, with the names of the runs that it concerns."""
+    about: dict[str, list[str]] = {}
+    for run in runs:
+        for notice in run.notices:
+            about.setdefault(notice, []).append(run.name)
+    if len(runs) == 1:
+        return list(about)
+    named = []
+    for notice, names in about.items():
+        few = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        named.append(f"{'All runs' if len(names) == len(runs) else few}: {notice}")
+    return named
