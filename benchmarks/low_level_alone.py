@@ -23,9 +23,10 @@ import numpy as np
 import tyro
 
 import higl.envs  # noqa: F401  (registers the environments)
+from higl.algo.episodes import collect_episode
 from higl.algo.health import episode_metrics
 from higl.algo.learner import Learner
-from higl.algo.rollout import Policy, Spaces, collect_episode
+from higl.algo.policy import Policy, Spaces
 from higl.settings.layers import apply
 from higl.settings.presets import preset
 

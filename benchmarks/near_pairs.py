@@ -21,8 +21,8 @@ import tyro
 
 from higl.algo.high import pseudo_landmark
 from higl.algo.learner import Learner, LearnerState
+from higl.algo.policy import Spaces
 from higl.algo.replay import sample
-from higl.algo.rollout import Spaces
 from higl.envs.make import make_env_of
 from higl.run.checkpoint import Checkpoints, restore_learner
 from higl.run.files import CHECKPOINTS

@@ -14,8 +14,9 @@ import pytest
 from support.reach import SMALL, ReachEnv
 
 import higl
-from higl.agent import Agent, State
-from higl.algo.rollout import collect_episode
+from higl.agent import Agent
+from higl.algo.episodes import collect_episode
+from higl.algo.policy import PolicyState
 from higl.cli import main
 from higl.errors import EpisodeError, PolicyFileError, SettingsError, TaskError, WrongFolderError
 from higl.run.policy_file import read_arrays, write_arrays
@@ -150,7 +151,7 @@ def test_predict_takes_batches_and_starts_each_episode_anew(trained):
     first, second = env.reset(seed=1)[0], env.reset(seed=2)[0]
     both = {name: np.stack([first[name], second[name]]) for name in first}
     together, state = trained.predict(both)
-    assert isinstance(state, State)
+    assert isinstance(state, PolicyState)
     assert together.shape == (2, 2)
     np.testing.assert_allclose(together[1], trained.predict(second)[0], atol=1e-5)
     later, state = trained.predict(both, state, episode_start=np.array([False, True]))
@@ -430,7 +431,7 @@ def test_greedy_episodes_are_trained_on_once_subgoals_are_no_longer_random(monke
 
 @pytest.mark.parametrize("explore", [[True, True], [True, False], [False, False]])
 def test_a_batched_episode_is_the_single_one(trained, explore):
-    from higl.algo.rollout import collect_episodes
+    from higl.algo.episodes import collect_episodes
     from higl.envs.adapt import make_vector
 
     env = make_vector([make, lambda: ReachEnv(2, steps=13)])

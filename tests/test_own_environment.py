@@ -13,7 +13,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from support.reach import ReachEnv
 
 import higl
-from higl.algo.rollout import explores
+from higl.algo.episodes import explores
 from higl.envs.adapt import EndsInInfo, ObserveAchieved, make_vector, wrap_goal
 from higl.envs.check import check_env
 from higl.envs.make import make_env

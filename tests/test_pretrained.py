@@ -7,7 +7,7 @@ from support.tiny import SETTINGS, TASK
 
 from higl import pretrained
 from higl.algo.learner import Learner
-from higl.algo.rollout import Spaces
+from higl.algo.policy import Spaces
 from higl.errors import RunFolderError
 from higl.run.files import POLICY
 from higl.run.folder import RunFolder

@@ -14,10 +14,9 @@ import jax
 import numpy as np
 from gymnasium.vector import VectorEnv
 
+from higl.algo.episodes import Episode, collect_episode
 from higl.algo.learner import Learner, Metrics
-from higl.algo.low import goal_transition
-from higl.algo.rollout import Episode, Policy, Spaces, collect_episode
-from higl.algo.seeds import MEASURING, episode_seed
+from higl.algo.policy import Policy, PolicyState, Spaces
 from higl.envs.adapt import make_vector, with_achieved
 from higl.envs.check import check_env
 from higl.envs.make import adapted, is_own, make_env
@@ -32,6 +31,7 @@ from higl.run.policy_file import load_policy, save_policy
 from higl.run.process import compilation_cache
 from higl.run.progress import Progress, Silent, make_progress
 from higl.run.reading import is_run, read_config
+from higl.run.seeds import MEASURING, episode_seed
 from higl.run.training import Training, check_spaces
 from higl.settings.config import Algorithm, Config, Preset, Reward
 from higl.settings.derive import NO_SUCCESS_TOLD, derive, derive_schedule, describe, tells_success
@@ -43,15 +43,6 @@ from higl.settings.presets import preset as preset_of
 _INSTEAD = {"task": "give the task's name as the environment", "algo": "use higl.HIGL, higl.HRAC or higl.HIRO"}
 
 EnvironmentLike = str | gymnasium.Env | Callable[[], gymnasium.Env]
-
-
-@dataclass(frozen=True)
-class State:
-    """What a policy remembers between two steps: the subgoals [N, G], where they were last [N, G], their clocks [N]."""
-
-    subgoal: np.ndarray
-    achieved: np.ndarray
-    clock: np.ndarray
 
 
 class Agent:
@@ -265,10 +256,10 @@ class Agent:
     def predict(
         self,
         observation: Mapping[str, Any],
-        state: State | None = None,
+        state: PolicyState | None = None,
         episode_start: Any = None,
         deterministic: bool = True,
-    ) -> tuple[np.ndarray, State]:
+    ) -> tuple[np.ndarray, PolicyState]:
         """Return the action for an observation, and the state to give with the next one.
 
         Args:
@@ -283,18 +274,14 @@ class Agent:
         count = len(parts["observation"])
         begins = np.broadcast_to(np.asarray(False if episode_start is None else episode_start, bool), (count,))
         if state is None:
-            state = State(np.zeros((count, self.spaces.goal), np.float32), parts["achieved_goal"], np.zeros(count, int))
+            state = policy.begin(count)
         elif len(state.clock) != count:
             raise ValueError(f"predict: a state of {len(state.clock)} observations, and {count} observations")
-        clock = np.where(begins, 0, state.clock)
-        due = clock % policy.period == 0
-        subgoal = goal_transition(policy.scheme, state.subgoal, state.achieved, parts["achieved_goal"])
-        proposed = policy.propose(parts["observation"], parts["desired_goal"], rng)
-        subgoal = np.where(due[:, None], proposed, subgoal).astype(np.float32)
-        action = policy.act(parts["observation"], subgoal, rng)
+        state = replace(state, clock=np.where(begins, 0, state.clock))
+        action, state = policy.step(parts["observation"], parts["achieved_goal"], parts["desired_goal"], state, rng)
         action = policy.environment_action(action, self._source.action_dtype)
         single = np.ndim(observation["observation"]) == 1
-        return action[0] if single else action, State(subgoal, parts["achieved_goal"], clock + 1)
+        return action[0] if single else action, state
 
     def _parts(self, observation: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return the parts of an observation as batches in single precision, the achieved goal in front if need be."""

@@ -12,11 +12,11 @@ import pytest
 from support.toy import SPACES, PointEnv, changed, episode, tiny_config
 
 from higl.algo import td3
+from higl.algo.episodes import Episode, collect_episode
 from higl.algo.learner import Learner, Metrics, Stages, _loop
 from higl.algo.nets import mlp
 from higl.algo.novelty import novelty
 from higl.algo.replay import sample
-from higl.algo.rollout import Episode, collect_episode
 from higl.errors import NotFiniteError
 
 LENGTHS = (25, 13, 25, 7, 1)

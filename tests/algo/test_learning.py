@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from support.toy import SPACES, PointEnv, changed, tiny_config
 
+from higl.algo.episodes import collect_episode
 from higl.algo.health import segment_metrics
 from higl.algo.learner import Learner
-from higl.algo.rollout import collect_episode
 from higl.run.measure import evaluate
 from higl.settings.config import Config
 

@@ -7,7 +7,7 @@ from support.policies import give_policy
 from support.synthetic import synthetic_run
 from support.tiny import TASK
 
-from higl.algo.rollout import Episode
+from higl.algo.episodes import Episode
 from higl.envs import render
 from higl.errors import RenderError, VideoError
 from higl.figures import scene, video
@@ -90,9 +90,9 @@ def test_the_best_episode_is_the_one_that_reached_the_goal_soonest():
 
 
 def test_an_episode_is_cut_some_steps_after_success(monkeypatch):
-    import higl.algo.rollout
+    import higl.algo.episodes
 
-    monkeypatch.setattr(higl.algo.rollout, "collect_episode", lambda *_, **__: episode(4, length=400))
+    monkeypatch.setattr(higl.algo.episodes, "collect_episode", lambda *_, **__: episode(4, length=400))
     (take,) = video._takes(None, None, 0, 1, whole=False)
     assert take.length == 5 + video._AFTER_SUCCESS
     (take,) = video._takes(None, None, 0, 1, whole=True)

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import tiny
 
+from higl.algo.episodes import collect_episode
 from higl.algo.learner import Learner
+from higl.algo.policy import Spaces
 from higl.algo.replay import INSERT_BLOCK
-from higl.algo.rollout import Spaces, collect_episode
 from higl.envs.make import make_env
 from higl.errors import CheckpointError, PolicyFileError
 from higl.run import checkpoint

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.toy import PointEnv, tiny_config, untrained_policy
 
-from higl.algo.rollout import Episode, collect_episode
+from higl.algo.episodes import Episode, collect_episode
 from higl.run.measure import Outcome, evaluate
 
 

@@ -9,8 +9,9 @@ import pytest
 
 import higl.envs
 from higl.algo import landmarks as lm
+from higl.algo.episodes import collect_episode
 from higl.algo.learner import Learner
-from higl.algo.rollout import Spaces, collect_episode
+from higl.algo.policy import Spaces
 from higl.run.snapshots import VISITED, _program, take_snapshot
 from higl.settings.config import Config, LandmarksConfig, LowConfig
 

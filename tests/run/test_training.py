@@ -14,7 +14,6 @@ import pytest
 from support import tiny
 
 from higl.algo.learner import Learner
-from higl.algo.seeds import EVALUATION, MEASURING, TRAINING, episode_seed
 from higl.envs.make import make_env_of, make_envs_of
 from higl.errors import CheckpointError
 from higl.run import checkpoint
@@ -23,6 +22,7 @@ from higl.run.folder import RunFolder
 from higl.run.policy_file import load_policy, read_arrays
 from higl.run.progress import Silent
 from higl.run.reading import read_facts
+from higl.run.seeds import EVALUATION, MEASURING, TRAINING, episode_seed
 from higl.run.snapshot_store import MOST_KEPT, SnapshotStore, load_snapshot
 from higl.run.training import Training
 from higl.settings.config import Config

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from higl.algo.nets import Layer
-from higl.algo.rollout import Policy, Spaces
+from higl.algo.policy import Policy, Spaces
 from higl.envs.make import make_env
 from higl.run.policy_file import save_policy
 from higl.run.reading import read_config

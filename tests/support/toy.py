@@ -6,10 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import gymnasium
+import jax
 import numpy as np
 
+from higl.algo.episodes import Episode, collect_episode
 from higl.algo.learner import Learner
-from higl.algo.rollout import Episode, Policy, Spaces, collect_episode
+from higl.algo.nets import init_mlp
+from higl.algo.policy import Policy, Spaces
 from higl.settings.config import (
     AdjacencyConfig,
     Config,
@@ -102,6 +105,14 @@ def changed(config: Config, **changes: Any) -> Config:
 def episode(learner: Learner, seed: int, *, steps: int = 25, **options: Any) -> Episode:
     """Return an episode of the point, explored by the learner's present policy."""
     return collect_episode(PointEnv(steps=steps, **options), learner.policy, seed, explore=True)
+
+
+def random_policy(config: Config, seed: int = 0) -> Policy:
+    """Return a policy of two small random networks, without a learner."""
+    low_key, high_key = jax.random.split(jax.random.key(seed))
+    size = SPACES.observation + SPACES.goal
+    low, high = init_mlp(low_key, (size, 16, SPACES.action)), init_mlp(high_key, (size, 16, SPACES.goal))
+    return Policy(config, SPACES, *jax.device_get((low, high)))
 
 
 def untrained_policy(config: Config, seed: int = 0) -> Policy:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from higl.algo.adjacency import CellMatrix
+from higl.algo.episodes import Episode, high_rows, low_rows
 from higl.algo.high import high_input
 from higl.algo.low import Scheme, intrinsic_reward, low_input, subgoal_target, visible_entries
 from higl.algo.nets import MLP, mlp
-from higl.algo.rollout import Episode, high_rows, low_rows
 from higl.algo.td3 import TD3, Networks, actor_action, policy_value
 from higl.settings.config import AdjacencyConfig, Config
 

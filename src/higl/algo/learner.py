@@ -23,6 +23,7 @@ import numpy as np
 from higl.algo import adjacency as adj
 from higl.algo import landmarks as lm
 from higl.algo import td3
+from higl.algo.episodes import Episode, high_rows, low_rows
 from higl.algo.health import adjacency_metrics, episode_metrics, value_metrics
 from higl.algo.high import HighRow, Segment, high_batch, landmark_loss, pseudo_landmark, relabel
 from higl.algo.low import LowRow, exchange_subgoals, low_batch, low_distance, visible_entries
@@ -37,8 +38,8 @@ from higl.algo.novelty import (
     init_novelty,
     novelty,
 )
+from higl.algo.policy import Policy, Spaces, low_noise_unit, subgoal_limit
 from higl.algo.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
-from higl.algo.rollout import Episode, Policy, Spaces, high_rows, low_noise_unit, low_rows, subgoal_limit
 from higl.errors import NotFiniteError
 from higl.settings.config import Config
 

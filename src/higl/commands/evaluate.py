@@ -98,10 +98,10 @@ def measure(file: Path, seed: int, episodes: int) -> list[Outcome]:
 
 
 def _measure_share(file: Path, seed: int, indices: range) -> list[Outcome]:
-    from higl.algo.seeds import MEASURING, episode_seed
     from higl.envs.make import make_env_of
     from higl.run.measure import evaluate as run_episodes
     from higl.run.policy_file import load_policy
+    from higl.run.seeds import MEASURING, episode_seed
 
     policy, config = load_policy(file)
     env = make_env_of(config, "test")

@@ -195,7 +195,7 @@ def _work(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
 
     with nullcontext() if new else hinting_at_load(out, config):
         env = make_envs_of(config, processes=options.processes)
-    from higl.algo.rollout import Spaces
+    from higl.algo.policy import Spaces
     from higl.run.training import Training, check_device, check_spaces
 
     check_device(options.device)

@@ -16,7 +16,7 @@ GoalFunction = Callable[[np.ndarray], np.ndarray]
 DesiredFunction = Callable[[np.random.Generator], Any]
 RewardFunction = Callable[[np.ndarray, np.ndarray, dict[str, Any]], float]
 
-# Makes the stream of desired goals another one than the environment's and those of `rollout` and `derive`.
+# Makes the stream of desired goals another one than the environment's and those of `algo.episodes` and `derive`.
 _DESIRED = 4
 
 
@@ -164,16 +164,12 @@ class EndsInInfo(gymnasium.Wrapper):
         if self._last is not None:
             return self._last
         observation, reward, terminated, truncated, info = self.env.step(action)
-        told = {"is_success": succeeded(info), "terminated": bool(terminated), "truncated": bool(truncated)}
+        told = {name: bool(info[name]) for name in ("is_success", "success") if name in info}
+        told |= {"terminated": bool(terminated), "truncated": bool(truncated)}
         result = (observation, float(reward), False, False, told)
         if terminated or truncated:
             self._last = result
         return result
-
-
-def succeeded(info: dict[str, Any]) -> bool:
-    """Return whether a step's info tells of success: `is_success`, or `success` (the mazes of gymnasium-robotics)."""
-    return bool(info.get("is_success", info.get("success", False)))
 
 
 def make_vector(factories: Sequence[Callable[[], gymnasium.Env]], *, processes: bool = False) -> VectorEnv:

@@ -15,7 +15,8 @@ from higl.run.naming import algorithm_title, task_title
 from higl.run.reading import Columns, Run
 
 if TYPE_CHECKING:
-    from higl.algo.rollout import Episode, Policy
+    from higl.algo.episodes import Episode
+    from higl.algo.policy import Policy
     from higl.figures.scene import Markers, Moment
     from higl.settings.config import Config
 
@@ -129,8 +130,8 @@ def _make_env(run: Run, config: Config, size: int) -> Any:
 
 def _takes(env: Any, policy: Policy, seed: int, count: int, whole: bool) -> list[Take]:
     """Act out episodes without drawing anything."""
-    from higl.algo.rollout import collect_episode
-    from higl.algo.seeds import MEASURING, episode_seed
+    from higl.algo.episodes import collect_episode
+    from higl.run.seeds import MEASURING, episode_seed
 
     takes = []
     for index in range(count):

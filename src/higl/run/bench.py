@@ -27,11 +27,12 @@ from rich.table import Table
 
 from higl.algo import landmarks as lm
 from higl.algo.adjacency import CALL_BATCHES, epoch_batches
+from higl.algo.episodes import collect_episode
 from higl.algo.high import relabel
 from higl.algo.learner import Learner
 from higl.algo.nets import MLP
+from higl.algo.policy import Spaces
 from higl.algo.replay import sample
-from higl.algo.rollout import Spaces, collect_episode
 from higl.envs import find_task
 from higl.envs.make import make_env_of
 from higl.envs.maps import WALL

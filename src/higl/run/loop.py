@@ -21,11 +21,11 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
 
+from higl.algo.episodes import Episode, collect_episode, collect_episodes, explores
 from higl.algo.learner import Learner, Metrics
-from higl.algo.rollout import Episode, collect_episode, collect_episodes, explores
-from higl.algo.seeds import EVALUATION, TRAINING, episode_seed
 from higl.errors import EpisodeError
 from higl.run.measure import Outcome, evaluation_row
+from higl.run.seeds import EVALUATION, TRAINING, episode_seed
 
 Row = Mapping[str, float | int | str]
 

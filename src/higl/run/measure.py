@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import gymnasium
 import numpy as np
 
-from higl.algo.rollout import Episode, Policy, collect_episode
+from higl.algo.episodes import Episode, collect_episode
+from higl.algo.policy import Policy
 from higl.run.intervals import wilson_interval
 
 

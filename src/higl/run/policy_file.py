@@ -13,7 +13,7 @@ import safetensors.numpy
 from safetensors import SafetensorError, safe_open
 
 from higl.algo.nets import MLP, Layer
-from higl.algo.rollout import Policy, Spaces
+from higl.algo.policy import Policy, Spaces
 from higl.errors import PolicyFileError
 from higl.run.files import replace_file
 from higl.settings.config import Config

@@ -9,8 +9,8 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 
+from higl.algo.episodes import Episode
 from higl.algo.learner import Learner
-from higl.algo.rollout import Episode
 from higl.run.files import replace_file
 from higl.run.snapshots import take_snapshot
 

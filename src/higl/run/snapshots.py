@@ -15,10 +15,10 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
 from higl.algo import landmarks as lm
+from higl.algo.episodes import Episode
 from higl.algo.high import pseudo_landmark
 from higl.algo.learner import Learner, LearnerState, Stages
 from higl.algo.low import subgoal_target
-from higl.algo.rollout import Episode
 from higl.envs.maps import Maze
 
 VISITED = 2_000

@@ -9,8 +9,9 @@ import gymnasium
 import jax
 from gymnasium.vector import VectorEnv
 
+from higl.algo.episodes import Episode
 from higl.algo.learner import Learner, Metrics
-from higl.algo.rollout import Episode, Spaces
+from higl.algo.policy import Spaces
 from higl.errors import CheckpointError, SettingsError
 from higl.run.checkpoint import Checkpoints, Counters, learner_arrays, restore_learner
 from higl.run.files import CHECKPOINTS, POLICY, SNAPSHOTS

@@ -1,0 +1,197 @@
+"""Episodes: collecting them, and cutting them into rows for both buffers.
+
+This is the only place where subgoals are bookkept. An episode depends on its seed alone: it seeds the environment and
+the exploration. A run therefore stores no random state but the number of episodes, and resumes exactly in any
+Gymnasium environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import VectorEnv
+
+from higl.algo.high import HighRow, Segment
+from higl.algo.low import LowRow
+from higl.algo.policy import Policy
+from higl.settings.config import Config
+
+# Second entry of the seeds: the streams of exploration and of the choice of greedy episodes differ from the
+# environment's own, which Gymnasium seeds like `default_rng(seed)`.
+_EXPLORATION, _GREEDY = 1, 2
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode of T steps. States have T + 1 rows; `subgoal` is the one pursued at each step.
+
+    `terminated`: the task ended. `truncated`: time ran out.
+    """
+
+    observation: np.ndarray
+    achieved: np.ndarray
+    desired: np.ndarray
+    subgoal: np.ndarray
+    action: np.ndarray
+    reward: np.ndarray
+    success: np.ndarray
+    terminated: bool
+    truncated: bool
+
+    def __len__(self) -> int:
+        return len(self.reward)
+
+
+def explores(config: Config, policy: Policy, seed: int) -> bool:
+    """Return whether a training episode explores.
+
+    A share `greedy` of the episodes does not, once subgoals are no longer random.
+    """
+    return policy.random_subgoals or np.random.default_rng([seed, _GREEDY]).random() >= config.greedy
+
+
+def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: bool) -> Episode:
+    """Run one episode. All its randomness comes from the seed."""
+    rng = np.random.default_rng([seed, _EXPLORATION]) if explore else None
+    observation, _ = env.reset(seed=seed)
+    states, state = [_float32(observation)], policy.begin()
+    subgoals, actions, rewards, successes = [], [], [], []
+    terminated = truncated = False
+    dtype = env.action_space.dtype
+    while not (terminated or truncated):
+        action, state = policy.step(*states[-1], state, rng)
+        observation, reward, terminated, truncated, info = env.step(policy.environment_action(action, dtype))
+        states.append(_float32(observation))
+        subgoals.append(state.subgoal)
+        actions.append(action)
+        rewards.append(reward)
+        successes.append(_success(info))
+    columns = (np.stack(column) for column in zip(*states, strict=True))
+    return Episode(
+        *columns,
+        np.stack(subgoals),
+        np.stack(actions),
+        np.asarray(rewards, np.float32),
+        np.asarray(successes),
+        bool(terminated),
+        bool(truncated),
+    )
+
+
+def _success(info: dict[str, Any]) -> np.ndarray:
+    """Return whether a step's info reports success: `is_success`, or `success` (the mazes of gymnasium-robotics).
+
+    For a vector environment: one value for each row, or a single one if `info` has neither key.
+    """
+    return np.asarray(info.get("is_success", info.get("success", False))).astype(bool)
+
+
+class _Generators:
+    """One random generator per row of a batch: each row draws what it would draw alone, greedy rows draw zeros."""
+
+    def __init__(self, seeds: Sequence[int], explore: Sequence[bool]):
+        self._each = [
+            np.random.default_rng([seed, _EXPLORATION]) if draws else None
+            for seed, draws in zip(seeds, explore, strict=True)
+        ]
+
+    def normal(self, mean: float, sigma: Any, shape: tuple[int, ...]) -> np.ndarray:
+        rows = [np.zeros(shape[1:]) if each is None else each.normal(mean, sigma, shape[1:]) for each in self._each]
+        return np.stack(rows)
+
+
+def collect_episodes(env: VectorEnv, policy: Policy, seeds: list[int], *, explore: Sequence[bool]) -> list[Episode]:
+    """Run one episode in each environment of a vector environment (see `make_vector`), acting in batches.
+
+    Each equals what `collect_episode` returns for the same seed, apart from the rounding of batched products.
+    """
+    rng: Any = _Generators(seeds, explore) if any(explore) else None
+    observation, _ = cast(Any, env).reset(seed=seeds)  # a list is allowed, but not in the annotation
+    states, state = [_float32(observation)], policy.begin(len(seeds))
+    subgoals, actions, outcomes = [], [], []
+    length = np.zeros(len(seeds), int)
+    dtype = env.single_action_space.dtype
+    while not length.all():
+        action, state = policy.step(*states[-1], state, rng)
+        observation, reward, _, _, info = env.step(policy.environment_action(action, dtype))
+        states.append(_float32(observation))
+        subgoals.append(state.subgoal)
+        actions.append(action)
+        success = np.broadcast_to(_success(info), reward.shape)
+        outcomes.append((reward.astype(np.float32), success, info["terminated"], info["truncated"]))
+        ended = info["terminated"] | info["truncated"]
+        length = np.where((length == 0) & ended, len(actions), length)
+    columns = [np.stack(column) for column in zip(*states, strict=True)]
+    columns += [np.stack(subgoals), np.stack(actions)]
+    columns += [np.stack(column) for column in zip(*outcomes, strict=True)]
+    return [_cut(columns, row, int(steps)) for row, steps in enumerate(length)]
+
+
+def _cut(columns: list[np.ndarray], row: int, steps: int) -> Episode:
+    """Return one episode of a batch: states have one row more than the other columns."""
+    states = [column[: steps + 1, row] for column in columns[:3]]
+    subgoal, action, reward, success, terminated, truncated = (column[:steps, row] for column in columns[3:])
+    return Episode(*states, subgoal, action, reward, success, bool(terminated[-1]), bool(truncated[-1]))
+
+
+def _float32(observation: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return copies of the observation, the achieved and the desired goal in single precision."""
+    return (
+        np.array(observation["observation"], np.float32),
+        np.array(observation["achieved_goal"], np.float32),
+        np.array(observation["desired_goal"], np.float32),
+    )
+
+
+def _ends(config: Config, episode: Episode) -> bool:
+    """Return whether values do not bootstrap from the episode's last state."""
+    return episode.terminated or config.time_limit == "terminal"
+
+
+def low_rows(config: Config, episode: Episode) -> LowRow:
+    """Cut an episode into low-level transitions [T, ...]."""
+    end = np.zeros(len(episode), np.float32)
+    end[-1] = _ends(config, episode)
+    return LowRow(
+        observation=episode.observation[:-1],
+        achieved=episode.achieved[:-1],
+        subgoal=episode.subgoal,
+        action=episode.action,
+        next_observation=episode.observation[1:],
+        next_achieved=episode.achieved[1:],
+        end=end,
+    )
+
+
+def high_rows(config: Config, episode: Episode) -> HighRow:
+    """Cut an episode into high-level transitions, one per segment of m steps; the last may be shorter.
+
+    The reward of a segment is the sum over its steps (eq. 1).
+    """
+    period, length = config.high.period, len(episode)
+    starts = np.arange(0, length, period)
+    stops = np.minimum(starts + period, length)
+    end = np.zeros(len(starts), np.float32)
+    end[-1] = _ends(config, episode)
+    segment = None
+    if config.high.relabel:
+        steps = starts[:, None] + np.arange(period)
+        took_place = (steps < length).astype(np.float32)
+        steps = np.minimum(steps, length - 1)
+        segment = Segment(episode.observation[steps], episode.achieved[steps], episode.action[steps], took_place)
+    return HighRow(
+        observation=episode.observation[starts],
+        achieved=episode.achieved[starts],
+        desired=episode.desired[starts],
+        subgoal=episode.subgoal[starts],
+        reward=np.add.reduceat(episode.reward, starts),
+        next_observation=episode.observation[stops],
+        next_achieved=episode.achieved[stops],
+        next_desired=episode.desired[stops],
+        end=end,
+        segment=segment,
+    )

@@ -1,0 +1,123 @@
+"""The policy in NumPy against the actors in JAX, its exploration, and the subgoal clock."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from support.toy import SPACES, PointEnv, changed, random_policy, tiny_config
+
+from higl.algo.nets import mlp
+from higl.algo.policy import PolicyState, Spaces, subgoal_limit
+
+CONFIG = tiny_config()
+ABSOLUTE = changed(CONFIG, high={"subgoals": "absolute"})
+
+
+def test_spaces_are_read_off_the_environment():
+    assert Spaces.of(PointEnv()) == Spaces(3, 2, (0.0, -3.0), (2.0, 1.0))
+    assert SPACES.action == 2
+    assert SPACES.action_range == (1.0, 2.0)
+
+
+def test_subgoal_range_is_one_number_for_all_axes_or_one_for_each():
+    assert subgoal_limit(CONFIG, SPACES).tolist() == [3.0, 2.0]
+    assert subgoal_limit(changed(CONFIG, high={"subgoal_range": (4.0,)}), SPACES).tolist() == [4.0, 4.0]
+
+
+def test_the_policy_in_numpy_is_the_actors_in_jax():
+    """Both networks on one observation and on many at once; the goal coordinates hidden from the low level."""
+    acting = random_policy(CONFIG)
+    rng = np.random.default_rng(0)
+    observation, goal = (rng.normal(size=(7, size)).astype(np.float32) for size in (3, 2))
+    propose = jnp.tanh(mlp(acting.high_actor, jnp.hstack([observation, goal]))) * jnp.array([3.0, 2.0])
+    hidden = observation * np.array([0, 0, 1], np.float32)
+    act = jnp.tanh(mlp(acting.low_actor, jnp.hstack([hidden, goal])))
+    np.testing.assert_allclose(acting.propose(observation, goal, None), propose, atol=1e-5)
+    np.testing.assert_allclose(acting.act(observation, goal, None), act, atol=1e-5)
+    np.testing.assert_allclose(acting.propose(observation[0], goal[0], None), propose[0], atol=1e-5)
+    np.testing.assert_allclose(acting.act(observation[0], goal[0], None), act[0], atol=1e-5)
+
+
+def test_exploration_has_the_sigma_of_the_settings_in_the_units_of_the_action():
+    """The low level's sigma is in the environment's units, its actions are scaled to [-1, 1]."""
+    acting = random_policy(changed(CONFIG, low={"exploration": 0.05}, high={"exploration": 0.1}))
+    many, goals = np.zeros((20_000, 3), np.float32), np.zeros((20_000, 2), np.float32)
+    rng = np.random.default_rng(0)
+    low_noise = acting.act(many, goals, rng) - acting.act(many, goals, None)
+    np.testing.assert_allclose(low_noise.std(0), [0.05 / 1.0, 0.05 / 2.0], rtol=0.05)
+    high_noise = acting.propose(many, goals, rng) - acting.propose(many, goals, None)
+    np.testing.assert_allclose(high_noise.std(0), [0.1, 0.1], rtol=0.05)
+    np.testing.assert_allclose(low_noise.mean(0), 0, atol=2e-3)
+
+
+def test_actions_and_subgoals_stay_in_their_ranges():
+    acting = random_policy(changed(CONFIG, low={"exploration": 50.0}, high={"exploration": 50.0}))
+    many, goals = np.zeros((500, 3), np.float32), np.zeros((500, 2), np.float32)
+    rng = np.random.default_rng(0)
+    assert np.abs(acting.act(many, goals, rng)).max() == 1.0
+    np.testing.assert_array_equal(np.abs(acting.propose(many, goals, rng)).max(0), [3.0, 2.0])
+
+
+@pytest.mark.parametrize("config", [CONFIG, ABSOLUTE], ids=["relative", "absolute"])
+def test_random_subgoals_lie_around_where_the_body_is(config):
+    acting = random_policy(changed(config, high={"random_sigma": 0.1}))
+    achieved = np.tile(np.array([1.0, -0.5], np.float32), (20_000, 1))
+    subgoals = acting.random_subgoal(achieved, np.random.default_rng(0))
+    targets = subgoals + achieved if config.high.subgoals == "relative" else subgoals
+    np.testing.assert_allclose(targets.mean(0), [1.0, -0.5], atol=0.01)
+    np.testing.assert_allclose(targets.std(0), [0.1, 0.1], rtol=0.05)
+    assert (np.abs(acting.random_subgoal(achieved * 100, np.random.default_rng(0))) <= [3.0, 2.0]).all()
+
+
+def test_scaled_actions_span_the_range_of_the_environment():
+    acting = random_policy(CONFIG)
+    np.testing.assert_allclose(acting.environment_action(np.array([-1.0, -1.0])), [0.0, -3.0])
+    np.testing.assert_allclose(acting.environment_action(np.array([1.0, 1.0])), [2.0, 1.0])
+    np.testing.assert_allclose(acting.environment_action(np.array([0.0, 0.5])), [1.0, 0.0])
+
+
+# ---- the subgoal clock ---------------------------------------------------------------------------------------------
+
+
+def walk(steps: int, rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return random observations [T, N, 3], achieved [T, N, 2] and desired goals [T, N, 2]."""
+    rng = np.random.default_rng(seed)
+    observation, achieved, desired = (rng.normal(size=(steps, rows, size)).astype(np.float32) for size in (3, 2, 2))
+    return observation, achieved, desired
+
+
+@pytest.mark.parametrize("config", [CONFIG, ABSOLUTE], ids=["relative", "absolute"])
+def test_a_new_subgoal_every_m_steps_and_the_goal_transition_in_between(config):
+    acting = random_policy(config)
+    observation, achieved, desired = (column[:, 0] for column in walk(12, 1))
+    state, target = acting.begin(), np.zeros(2)
+    for step in range(12):
+        action, state = acting.step(observation[step], achieved[step], desired[step], state, None)
+        if step % 5 == 0:
+            proposed = acting.propose(observation[step], desired[step], None)
+            target = proposed + achieved[step] if config.high.subgoals == "relative" else proposed
+        expected = target - achieved[step] if config.high.subgoals == "relative" else target
+        np.testing.assert_allclose(state.subgoal, expected, atol=1e-5)
+        np.testing.assert_array_equal(action, acting.act(observation[step], state.subgoal, None))
+        assert state.clock == step + 1
+
+
+def test_rows_of_a_batch_have_clocks_of_their_own():
+    """Three rows that began 0, 2 and 3 steps ago act as they would alone."""
+    acting = random_policy(CONFIG)
+    observation, achieved, desired = walk(9, 3)
+    alone = []
+    for row, began in enumerate((0, 2, 3)):
+        state = acting.begin()
+        for step in range(began, 9):
+            action, state = acting.step(observation[step, row], achieved[step, row], desired[step, row], state, None)
+        alone.append((action, state.subgoal))
+    together = acting.begin(3)
+    for step in range(9):
+        clock = np.where(np.array([0, 2, 3]) == step, 0, together.clock)
+        together = PolicyState(together.subgoal, together.achieved, clock)
+        actions, together = acting.step(observation[step], achieved[step], desired[step], together, None)
+    np.testing.assert_allclose(actions, [action for action, _ in alone], atol=1e-5)
+    np.testing.assert_allclose(together.subgoal, [subgoal for _, subgoal in alone], atol=1e-5)
+    assert together.clock.tolist() == [9, 7, 6]
