@@ -38,7 +38,6 @@ LEARNING_PACKAGES = {"jax", "jaxlib", "optax"}
 KNOWN_VIOLATIONS: set[tuple[str, str]] = {
     ("higl.envs.make", "higl.settings.config"),
     ("higl.settings.presets", "higl.envs.tasks"),
-    ("higl.sweep.work", "higl.cli"),
 }
 
 
@@ -117,7 +116,7 @@ def test_part_does_without_jax(part):
     [
         ("higl.sweep.plan", "higl.figures.curves", True),
         ("higl.figures.curves", "higl.sweep.plan", False),
-        ("higl.sweep.work", "higl.cli", False),
+        ("higl.sweep.worker", "higl.cli", False),
         ("higl.algo.learner", "higl.settings.config", True),
         ("higl.algo.learner", "higl.settings.layers", False),
         ("higl.algo.episodes", "higl.envs.adapt", False),

@@ -14,7 +14,7 @@ from higl.settings.layers import apply, to_toml
 from higl.settings.presets import preset
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.estimate import StepTimes, cost_key, hours_left, wall_hours
-from higl.sweep.plan import Standing, make_plan
+from higl.sweep.plan import RunStatus, make_plan
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_times_left(out, tmp_path, monkeypatch, capsys):
 
 def test_figure_without_runs(tmp_path, capsys):
     assert main(["sweep", "figure", "fig3", "--out", str(tmp_path)]) == 2
-    assert "no run of fig3 has begun" in capsys.readouterr().err
+    assert "no run of fig3 has started" in capsys.readouterr().err
 
 
 def test_collect(out, tmp_path, capsys):
@@ -212,7 +212,7 @@ def test_what_costs_time_is_measured_anew(name, value):
 
 def test_hours(tmp_path):
     plan = make_plan(read_catalogue()["fig4a"], tmp_path, seeds=1)
-    standings = [Standing("finished", 1_000_000), Standing("stopped", 500_000), Standing("waiting")]
-    assert hours_left(plan, standings, StepTimes(tmp_path), lambda config: 36.0) == [0.0, 5.0, 10.0]
+    statuses = [RunStatus("finished", 1_000_000), RunStatus("stopped", 500_000), RunStatus("waiting")]
+    assert hours_left(plan, statuses, StepTimes(tmp_path), lambda config: 36.0) == [0.0, 5.0, 10.0]
     assert wall_hours([5.0, 10.0, 2.0], 2) == 10.0
     assert wall_hours([5.0, 10.0, 2.0], 1) == 17.0

@@ -1,6 +1,6 @@
 """A run without training: a real run folder that counts steps, saves, stops and fails as a run does, without JAX.
 
-`python stand_in.py PARENT FOLDER WORDS...` takes what `higl.sweep.work` takes. What it does is noted in
+`python stand_in.py PARENT FOLDER WORDS...` takes what `higl.sweep.worker` takes. What it does is noted in
 `history.txt` of the run folder. Settings steer it: `evaluation.every` steps pass in a tenth of a second; with
 `high.policy_period = 13` it fails halfway.
 """
@@ -17,7 +17,7 @@ from higl.run.folder import RunFolder
 from higl.run.reading import is_run
 from higl.settings.config import Config
 from higl.settings.layers import apply, read_settings
-from higl.sweep.work import wait_for, watch_parent
+from higl.sweep.worker import stop_with_parent, wait_for_folder
 
 SECONDS = 0.1
 UNLUCKY = 13
@@ -30,8 +30,8 @@ def note(folder: Path, text: str) -> None:
 
 def main() -> int:
     parent, folder, words = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
-    watch_parent(parent)
-    wait_for(folder)
+    stop_with_parent(parent)
+    wait_for_folder(folder)
     stop = []
     signal.signal(signal.SIGTERM, lambda number, frame: stop.append(number))
     if is_run(folder):

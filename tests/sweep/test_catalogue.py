@@ -14,7 +14,8 @@ from higl.settings.layers import apply
 from higl.settings.presets import preset
 from higl.sweep.catalogue import find_entry, read_catalogue
 from higl.sweep.estimate import StepTimes, hours_left
-from higl.sweep.plan import Standing, arguments, make_plan, matches, standing, write_settings
+from higl.sweep.launch import arguments, write_settings
+from higl.sweep.plan import RunStatus, make_plan, matches, read_status
 
 PAPER = read_catalogue()
 
@@ -96,7 +97,7 @@ def test_two_runs_of_one_name_are_refused(tmp_path, change, differ):
         with pytest.raises(CatalogueError, match="are the same on reacher"):
             read_catalogue(tmp_path / "own.toml")
         return
-    message = "mine: 'longer' and 'long' have runs of the same name reacher-sparse-.*, and differ in steps: leave one"
+    message = "mine: 'longer' and 'long' both have a run reacher-sparse-.* but differ in steps: move one"
     with pytest.raises(CatalogueError, match=message):
         make_plan(read_catalogue(tmp_path / "own.toml")["mine"], Path("runs"))
 
@@ -118,7 +119,7 @@ def test_only_and_seeds():
     assert names("fig3", only=["reacher,pusher", "higl"], seeds=1) == ["reacher-sparse-higl-0", "pusher-sparse-higl-0"]
     assert names("fig3", only=["point*hrac-0"]) == ["point-maze-dense-hrac-0", "point-maze-sparse-hrac-0"]
     assert len(names("fig6", seeds=3)) == 3
-    with pytest.raises(SettingsError, match="--only walker: no run of fig3"):
+    with pytest.raises(SettingsError, match="--only walker: matches no run of fig3"):
         names("fig3", only=["walker"])
     assert not matches("ant-maze-u-large-dense-higl-0", ["ant-maze-u-dense"])
 
@@ -166,12 +167,12 @@ def test_a_task_without_a_preset_derives_what_is_not_given(tmp_path):
     assert arguments(run, 5.0)[0] == "train"
     settings = {"task": run.config.task, "reward": "dense", "steps": 2000, "low.exploration": 0.1}
     make_run(run.folder, [0.5], **settings, **{"low.hidden": (64, 64)})
-    assert standing(run).state == "finished"
+    assert read_status(run).state == "finished"
     assert arguments(run, 5.0)[:2] == ["resume", str(run.folder)]
     elsewhere = replace(run, folder=tmp_path / "other" / run.name)
     make_run(elsewhere.folder, [0.5], **settings, **{"low.hidden": (8, 8)})
-    assert standing(elsewhere).state == "other settings"
-    assert hours_left([run], [Standing("waiting")], StepTimes(tmp_path), lambda config: 36.0) == [None]
+    assert read_status(elsewhere).state == "other settings"
+    assert hours_left([run], [RunStatus("waiting")], StepTimes(tmp_path), lambda config: 36.0) == [None]
 
 
 @pytest.mark.parametrize(

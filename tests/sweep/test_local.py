@@ -16,9 +16,10 @@ from support.sweeps import STAND_IN, evaluated, history, kill, status, wait_unti
 from higl.errors import SettingsError
 from higl.run.folder import RunFolder
 from higl.sweep.catalogue import read_catalogue
+from higl.sweep.launch import arguments
 from higl.sweep.local import LocalBackend, choose_cores
-from higl.sweep.plan import make_plan, reason_of_failure, standing
-from higl.sweep.runner import Summary, print_summary, run_sweep
+from higl.sweep.plan import make_plan, read_status
+from higl.sweep.runner import Summary, print_summary, reason_of_failure, run_sweep
 
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
 
@@ -26,10 +27,9 @@ CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else
 DRIVER = """
 import sys
 from pathlib import Path
-import higl.sweep.local
-higl.sweep.local.WORK = (sys.argv[1],)
 from higl.commands import sweep
-sweep.LocalBackend = lambda cores, minutes: higl.sweep.local.LocalBackend(cores, minutes, (sys.argv[1],))
+from higl.sweep.local import LocalBackend
+sweep.LocalBackend = lambda cores, minutes: LocalBackend(cores, minutes, (sys.argv[1],))
 sys.exit(sweep.sweep(sys.argv[2:]))
 """
 
@@ -53,7 +53,7 @@ def test_every_run_once_and_never_again(catalogue, tmp_path):
     for run in plan:
         assert history(run.folder) == ["start 0", "finish 1000"]
     again, _ = go(plan)
-    assert len(again.before) == 4
+    assert len(again.finished_before) == 4
     assert not again.finished
     assert all(len(history(run.folder)) == 2 for run in plan)
 
@@ -61,10 +61,10 @@ def test_every_run_once_and_never_again(catalogue, tmp_path):
 def test_a_longer_sweep_continues_finished_runs(catalogue, tmp_path):
     go(plan_of(catalogue(steps=300, seeds=1), tmp_path / "runs"))
     longer = plan_of(catalogue(steps=500, seeds=1), tmp_path / "runs")
-    assert [standing(run).state for run in longer] == ["stopped", "stopped"]
-    assert all("resume" in words for words in (_words(run) for run in longer))
+    assert [read_status(run).state for run in longer] == ["stopped", "stopped"]
+    assert all("resume" in arguments(run, 5.0) for run in longer)
     shorter = plan_of(catalogue(steps=200, seeds=1), tmp_path / "runs")
-    assert all(standing(run).done for run in shorter)
+    assert all(read_status(run).done for run in shorter)
 
 
 def test_a_run_on_its_way_to_more_than_is_asked_is_done(catalogue, tmp_path):
@@ -74,13 +74,7 @@ def test_a_run_on_its_way_to_more_than_is_asked_is_done(catalogue, tmp_path):
     folder.update(status="stopped", saved_step=600)
     folder.close()
     asked = [plan_of(catalogue(steps=steps, seeds=1), tmp_path / "runs")[0] for steps in (500, 600, 700)]
-    assert [standing(each).done for each in asked] == [True, True, False]
-
-
-def _words(run):
-    from higl.sweep.plan import arguments
-
-    return arguments(run, 5.0)
+    assert [read_status(each).done for each in asked] == [True, True, False]
 
 
 def test_a_failed_run_stops_no_other_and_is_named(catalogue, tmp_path, capsys):
@@ -92,7 +86,7 @@ def test_a_failed_run_stops_no_other_and_is_named(catalogue, tmp_path, capsys):
     print_summary(summary, "toy")
     said = capsys.readouterr()
     assert "2 finished, 1 failed" in said.out
-    assert "Once their cause is mended, the same command continues failed runs" in said.out
+    assert "Fix the cause, then run the same command to continue failed runs" in said.out
     assert "-0: failed at step 600: a stand-in's bad luck" in said.err
 
 
@@ -136,13 +130,13 @@ def test_a_run_that_somebody_ends_is_not_finished(catalogue, tmp_path, number, p
     victim = plan[0].folder
 
     def end() -> None:
-        wait_until(lambda: standing(plan[0]).step > 200)
+        wait_until(lambda: read_status(plan[0]).step > 200)
         kill(json.loads((victim / "processes.json").read_text())["self"], number)
 
     threading.Thread(target=end, daemon=True).start()
     summary, _ = go(plan)
     assert (len(summary.stopped), len(summary.failed)) == parts
-    assert [reason for _, reason in summary.failed] == ["its process was ended by signal 9"] * parts[1]
+    assert [reason for _, reason in summary.failed] == ["its process was killed by signal 9"] * parts[1]
     assert [run.name for run in summary.finished] == [plan[1].name]
     assert summary.exit_code == 1
 
@@ -152,11 +146,11 @@ def test_a_stopped_sweep_saves(catalogue, tmp_path, number):
     path, out = catalogue(steps=20_000, seeds=2), tmp_path / "runs"
     plan = plan_of(path, out)
     driver = start_driver(path, out)
-    wait_until(lambda: sum(standing(run).step > 200 for run in plan) == min(2, len(CORES)))
+    wait_until(lambda: sum(read_status(run).step > 200 for run in plan) == min(2, len(CORES)))
     kill(driver.pid, number)
     said, _ = driver.communicate(timeout=200)
     assert driver.returncode == 128 + number
-    assert "4 stopped or not begun" in said
+    assert "4 stopped or not started" in said
     begun = [run for run in plan if history(run.folder)]
     assert len(begun) == min(2, len(CORES))
     for run in begun:
@@ -174,7 +168,7 @@ def test_runs_do_not_outlive_a_killed_driver_and_continue_after(catalogue, tmp_p
     path, out = catalogue(steps=4_000, seeds=1), tmp_path / "runs"
     plan = plan_of(path, out)
     driver = start_driver(path, out)
-    wait_until(lambda: all(standing(run).step > 200 for run in plan[: len(CORES)]))
+    wait_until(lambda: all(read_status(run).step > 200 for run in plan[: len(CORES)]))
     kill(driver.pid)
     driver.communicate()
     second = start_driver(path, out)
@@ -203,7 +197,7 @@ def test_real_runs_stop_and_continue(catalogue, tmp_path):
     command = [sys.executable, "-m", "higl.cli", "sweep", *words]
     plan = plan_of(path, out)
     driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    wait_until(lambda: any(standing(run).step > 0 for run in plan), 600)
+    wait_until(lambda: any(read_status(run).step > 0 for run in plan), 600)
     kill(driver.pid, signal.SIGINT)
     said, _ = driver.communicate(timeout=600)
     assert driver.returncode == 130, said

@@ -17,7 +17,7 @@ import pytest
 from support.sweeps import STAND_IN, evaluated, history, kill, status, wait_until
 
 from higl.sweep.catalogue import read_catalogue
-from higl.sweep.plan import make_plan, standing
+from higl.sweep.plan import make_plan, read_status
 
 if importlib.util.find_spec("ray") is None:
     pytest.skip(
@@ -52,7 +52,7 @@ summary = run_sweep(plan, RayBackend(address, 0.0, tuple(program.split())), Cons
 print(summary.failed)
 sys.exit(summary.exit_code)
 """
-WORK = "-m higl.sweep.work"
+WORKER = "-m higl.sweep.worker"
 
 
 class Cluster:
@@ -173,7 +173,7 @@ def plan_of(path: Path, out: Path):
 
 
 def both_at_work(plan) -> bool:
-    return sum(standing(run).step >= 300 for run in plan) >= 2
+    return sum(read_status(run).step >= 300 for run in plan) >= 2
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="sockets are read from /proc")
@@ -259,8 +259,8 @@ def test_ctrl_c_stops_and_the_same_command_continues(cluster, tmp_path, catalogu
 def test_real_training_survives_its_worker(cluster, tmp_path, catalogue):
     path, out = catalogue(steps=1_500, seeds=1), tmp_path / "runs"
     plan = plan_of(path, out)[:1]
-    driver = start_driver(cluster, path, out, WORK)
-    wait_until(lambda: standing(plan[0]).step > 0, PATIENCE)
+    driver = start_driver(cluster, path, out, WORKER)
+    wait_until(lambda: read_status(plan[0]).step > 0, PATIENCE)
     holder = int((plan[0].folder / "lock").read_text().split()[1])
     kill(parents()[holder])
     ends_well(driver)

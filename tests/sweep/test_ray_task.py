@@ -11,10 +11,12 @@ from support.sweeps import STAND_IN, history, status
 
 from higl.cli import main
 from higl.errors import RayError
+from higl.sweep.backend import ExitStatus
 from higl.sweep.catalogue import read_catalogue
-from higl.sweep.plan import make_plan, write_settings
+from higl.sweep.launch import write_settings
+from higl.sweep.plan import make_plan
 from higl.sweep.ray import connect
-from higl.sweep.supervise import Outcome, mind_run
+from higl.sweep.supervise import supervise_run
 
 
 @pytest.fixture
@@ -25,8 +27,8 @@ def run(catalogue, tmp_path):
 
 def test_a_task_does_a_run_once(run):
     write_settings(run)
-    assert mind_run(run, 0.0, STAND_IN) == Outcome(0)
-    assert mind_run(run, 0.0, STAND_IN) == Outcome(0)
+    assert supervise_run(run, 0.0, STAND_IN) == ExitStatus(0)
+    assert supervise_run(run, 0.0, STAND_IN) == ExitStatus(0)
     assert history(run.folder) == ["start 0", "finish 3000", "finished before"]
 
 
@@ -42,15 +44,15 @@ def test_a_cancelled_task_lets_its_run_save(run):
 
     threading.Thread(target=cancel, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
-        mind_run(run, 0.0, STAND_IN)
+        supervise_run(run, 0.0, STAND_IN)
     assert status(run.folder) == "stopped"
     assert history(run.folder)[-1].startswith("stop ")
 
 
 def test_a_node_that_does_not_share_the_folder_says_so(run):
-    outcome = mind_run(run, 0.0, STAND_IN)
+    outcome = supervise_run(run, 0.0, STAND_IN)
     assert outcome.code == 1
-    assert "--out must be storage that is shared" in str(outcome.reason)
+    assert "--out must be on shared storage" in str(outcome.reason)
 
 
 def test_without_ray_the_extra_is_named(monkeypatch, tmp_path, capsys):

@@ -19,7 +19,7 @@ import pytest
 from support.sweeps import STAND_IN, call_higl, evaluated, history, kill, status, wait_until
 
 from higl.sweep.catalogue import read_catalogue
-from higl.sweep.plan import PlannedRun, make_plan, standing
+from higl.sweep.plan import PlannedRun, make_plan, read_status
 from higl.sweep.slurm import job_name
 
 PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -156,7 +156,7 @@ def said_at_the_end(driver: subprocess.Popen, code: int) -> str:
 
 
 def at_work(run: PlannedRun) -> bool:
-    now = standing(run)
+    now = read_status(run)
     return now.state == "running" and now.step > 200
 
 
@@ -264,4 +264,4 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path, catalogue):
     kill(driver.pid, signal.SIGINT)
     said_at_the_end(driver, 128 + signal.SIGINT)
     assert history(stuck.folder) == ["start 0"]
-    assert standing(stuck).state == "stopped"
+    assert read_status(stuck).state == "stopped"

@@ -26,12 +26,12 @@ def test_options():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--slurm", "partition="], "--slurm partition=: expected options of sbatch, as partition=cpu,"),
-        (["--slurm", "=cpu"], "--slurm =cpu: expected options of sbatch"),
-        (["--slurm", "mem=4G,"], "--slurm mem=4G,: expected options of sbatch"),
-        (["--slurm", "mem=4G,,time=1"], "--slurm mem=4G,: expected options of sbatch"),
-        (["--slurm", "Mem=4G"], "--slurm Mem=4G: expected options of sbatch"),
-        (["--slurm", "mem=4G,nodes=2"], "--slurm nodes=2: higl itself decides on nodes"),
+        (["--slurm", "partition="], "--slurm partition=: expected sbatch options such as partition=cpu,"),
+        (["--slurm", "=cpu"], "--slurm =cpu: expected sbatch options"),
+        (["--slurm", "mem=4G,"], "--slurm mem=4G,: expected sbatch options"),
+        (["--slurm", "mem=4G,,time=1"], "--slurm mem=4G,: expected sbatch options"),
+        (["--slurm", "Mem=4G"], "--slurm Mem=4G: expected sbatch options"),
+        (["--slurm", "mem=4G,nodes=2"], "--slurm nodes=2: higl sets nodes itself"),
         (["--slurm", "--ray"], "--slurm and --ray: choose one of them"),
         (["--slurm", "mem=4G", "--cores", "0"], "--slurm and --cores: choose one of them"),
         (["--ray", "--cores", "0"], "--ray and --cores: choose one of them"),
@@ -98,8 +98,8 @@ def full(monkeypatch, tmp_path):
     monkeypatch.setattr(slurm, "make_executor", lambda folder, options: full)
     monkeypatch.setattr(slurm, "_queue", lambda: dict(full.states))
     monkeypatch.setattr(slurm, "_scancel", lambda *words: [full.end(job) for job in full.states if job in words])
-    monkeypatch.setattr(slurm, "_LOOK_EVERY", 0.0)
-    monkeypatch.setattr(slurm, "_SUBMIT_AGAIN", 0.0)
+    monkeypatch.setattr(slurm, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(slurm, "_RESUBMIT_SECONDS", 0.0)
     (tmp_path / ".sweep").mkdir()
     return full
 
@@ -112,8 +112,8 @@ def test_a_run_that_slurm_refuses_waits_for_room(full, tmp_path, capsys):
         backend.start(run)
     assert (backend.free(), backend.active()) == (False, 3)
     assert backend.poll() == []
-    said = "higl: sbatch: AssocMaxSubmitJobLimit; Batch job submission failed: the runs that are left wait"
-    assert capsys.readouterr().err.count(said) == 1
+    message = "higl: sbatch: AssocMaxSubmitJobLimit; Batch job submission failed: the remaining runs are"
+    assert capsys.readouterr().err.count(message) == 1
     full.end("1")
     assert [ended.run for ended in backend.poll()] == [first]
     assert (backend.free(), backend.active()) == (True, 2)

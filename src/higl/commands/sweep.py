@@ -32,12 +32,13 @@ from higl.run.naming import variant_name
 from higl.run.process import prepare_process
 from higl.settings.config import Config, Preset
 from higl.settings.layers import nearest, parse_flags, setting_types
+from higl.sweep.backend import Backend
 from higl.sweep.board import runs_table
 from higl.sweep.catalogue import MOST_SEEDS, Entry, find_entry, read_catalogue
 from higl.sweep.estimate import StepTimes, hours_left, measured, unmeasured, wall_hours
 from higl.sweep.local import LocalBackend, choose_cores
-from higl.sweep.plan import PlannedRun, make_plan, standing
-from higl.sweep.runner import Backend, print_summary, run_sweep
+from higl.sweep.plan import PlannedRun, make_plan, read_status
+from higl.sweep.runner import print_summary, run_sweep
 from higl.text import counted, duration, steps_text
 
 _FILE_WIDTH = 160
@@ -219,13 +220,13 @@ def show_entry(options: ShowOptions) -> int:
     """Print the runs of an entry and the hours that they need."""
     entry, plan = _plan(options)
     cores = choose_cores(options.cores)
-    standings = [standing(run) for run in plan]
+    statuses = [read_status(run) for run in plan]
     if not options.no_estimate:
         prepare_process(cores[:1])  # as a run of the sweep: one core
     times = StepTimes()
-    kinds = unmeasured(plan, standings, times)
-    hours = hours_left(plan, standings, times, None if options.no_estimate else _measuring(len(kinds)))
-    _console().print(runs_table(plan, standings, entry.title, hours))
+    kinds = unmeasured(plan, statuses, times)
+    hours = hours_left(plan, statuses, times, None if options.no_estimate else _measuring(len(kinds)))
+    _console().print(runs_table(plan, statuses, entry.title, hours))
     known = [each for each in hours if each is not None]
     count = counted(len(plan), "run")
     if len(known) == len(hours):
@@ -289,17 +290,17 @@ def _backend(options: RunOptions, cores: list[int]) -> Backend:
 def show_status(options: StatusOptions) -> int:
     """Print where the runs of an entry stand."""
     entry, plan = _plan(options)
-    standings = [standing(run) for run in plan]
+    statuses = [read_status(run) for run in plan]
     if options.json:
-        for run, now in zip(plan, standings, strict=True):
-            facts = {"state": now.state, "step": now.step, "steps": run.config.steps, "success": now.success}
-            print(json.dumps({"run": str(run.folder), "variant": run.variant, **facts, "reason": now.reason}))
+        for run, status in zip(plan, statuses, strict=True):
+            facts = {"state": status.state, "step": status.step, "steps": run.config.steps, "success": status.success}
+            print(json.dumps({"run": str(run.folder), "variant": run.variant, **facts, "reason": status.reason}))
         return 0
     console = _console()
-    console.print(runs_table(plan, standings, entry.title))
-    for run, now in zip(plan, standings, strict=True):
-        if now.reason:
-            console.print(f"{run.name}: {now.reason}", markup=False, highlight=False, soft_wrap=True)
+    console.print(runs_table(plan, statuses, entry.title))
+    for run, status in zip(plan, statuses, strict=True):
+        if status.reason:
+            console.print(f"{run.name}: {status.reason}", markup=False, highlight=False, soft_wrap=True)
     return 0
 
 
@@ -320,7 +321,7 @@ def collect_entry(options: CollectOptions) -> int:
     from higl.errors import ResultsError
     from higl.sweep.results import add_run
 
-    done = [run for run in plan if standing(run).done]
+    done = [run for run in plan if read_status(run).done]
     failed = []
     for run in done:
         # A derived run's settings all differ from a preset: what the catalogue changed names it.

@@ -10,7 +10,7 @@ from higl import __version__
 from higl.run.files import replace_file
 from higl.run.process import compilation_cache
 from higl.settings.config import Config
-from higl.sweep.plan import PlannedRun, Standing
+from higl.sweep.plan import PlannedRun, RunStatus
 
 _FILE = "step-times.json"
 
@@ -83,19 +83,19 @@ def measured(config: Config) -> float:
     return run_bench(config).milliseconds_per_step
 
 
-def unmeasured(plan: Sequence[PlannedRun], standings: Sequence[Standing], times: StepTimes) -> list[Config]:
+def unmeasured(plan: Sequence[PlannedRun], statuses: Sequence[RunStatus], times: StepTimes) -> list[Config]:
     """Return a run's settings of each kind that `hours_left` would measure."""
     kinds = {
         cost_key(run.config): run.config
-        for run, now in zip(plan, standings, strict=True)
-        if not now.done and not run.derives and times.of(run.config) is None
+        for run, status in zip(plan, statuses, strict=True)
+        if not status.done and not run.derives and times.of(run.config) is None
     }
     return list(kinds.values())
 
 
 def hours_left(
     plan: Sequence[PlannedRun],
-    standings: Sequence[Standing],
+    statuses: Sequence[RunStatus],
     times: StepTimes,
     measure: Callable[[Config], float] | None,
 ) -> list[float | None]:
@@ -104,9 +104,9 @@ def hours_left(
     A run that derives its settings is not measured: they are not known before it begins.
     """
     hours: list[float | None] = []
-    for run, now in zip(plan, standings, strict=True):
-        milliseconds = 0.0 if now.done else times.of(run.config, None if run.derives else measure)
-        left = max(0, run.config.steps - now.step)
+    for run, status in zip(plan, statuses, strict=True):
+        milliseconds = 0.0 if status.done else times.of(run.config, None if run.derives else measure)
+        left = max(0, run.config.steps - status.step)
         hours.append(None if milliseconds is None else milliseconds * left / 3.6e6)
     return hours
 

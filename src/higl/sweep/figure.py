@@ -1,4 +1,4 @@
-"""The figure of a sweep, from whatever its runs have reached: reading and drawing are those of `higl.figures`."""
+"""The figure of a catalogue entry, drawn from what its runs have logged so far."""
 
 from __future__ import annotations
 
@@ -12,36 +12,35 @@ from higl.figures.maps import draw_landmarks
 from higl.run.naming import task_title
 from higl.run.reading import Run, read_run
 from higl.sweep.catalogue import Entry
-from higl.sweep.plan import UNUSABLE, PlannedRun, standing
+from higl.sweep.plan import PlannedRun, read_status
 
 
 def draw(entry: Entry, plan: Sequence[PlannedRun], out: Path, *, iqm: bool = False) -> str:
-    """Draw an entry's figure into a file; return a line that says what is in it, and one for each run left out.
+    """Draw an entry's figure into a file; return a line that describes it, and one for each run that is left out.
 
-    Landmark maps are those of one run: the first that has any. A folder that holds another run than the entry's is
-    left out.
+    Landmark maps show one run: the first that has snapshots. A folder whose run has other settings is left out.
 
     Raises:
-        NoRunsError: none of its runs has begun.
-        NoSnapshotsError: there are landmark maps to draw, and no run has any yet.
+        NoRunsError: none of its runs has started.
+        NoSnapshotsError: the figure shows landmark maps, and no run has a snapshot yet.
     """
-    standings = {run.name: standing(run) for run in plan}
-    left_out = [f"left out: {name}: {now.reason}" for name, now in standings.items() if now.state in UNUSABLE]
-    begun = [run for run in plan if standings[run.name].state not in ("waiting", *UNUSABLE)]
-    if not begun:
+    statuses = {run.name: read_status(run) for run in plan}
+    left_out = [f"left out: {name}: {status.reason}" for name, status in statuses.items() if not status.usable]
+    started = [run for run in plan if statuses[run.name].usable and statuses[run.name].state != "waiting"]
+    if not started:
         why = f" ({left_out[0]})" if left_out else ""
-        raise NoRunsError(f"no run of {entry.name} has begun{why}: `higl sweep run {entry.name}` begins them")
-    runs = [replace(read_run(run.folder), label=run.variant) for run in begun]
+        raise NoRunsError(f"no run of {entry.name} has started{why}: `higl sweep run {entry.name}` starts them")
+    runs = [replace(read_run(run.folder), label=run.variant) for run in started]
     if entry.draw == "landmarks":
         run = next((run for run in runs if run.snapshots), runs[0])
         save(draw_landmarks(run, title=f"{entry.title}\n{run.title}"), out)
-        said = f"{out}: {run.name}{'' if standings[run.name].done else ', not finished'}"
+        line = f"{out}: {run.name}{'' if statuses[run.name].done else ', not finished'}"
     else:
         save(draw_curves(_panels(plan, runs, iqm), entry.title), out)
-        unfinished = sum(not standings[run.name].done for run in begun)
+        unfinished = sum(not statuses[run.name].done for run in started)
         more = f", {unfinished} of them not finished" if unfinished else ""
-        said = f"{out}: {len(runs)} of {len(plan)} runs{more}"
-    return "\n".join([said, *left_out])
+        line = f"{out}: {len(runs)} of {len(plan)} runs{more}"
+    return "\n".join([line, *left_out])
 
 
 def _panels(plan: Sequence[PlannedRun], runs: Sequence[Run], iqm: bool) -> list[Panel]:

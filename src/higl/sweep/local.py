@@ -6,22 +6,19 @@ import os
 import signal
 import subprocess
 from collections.abc import Sequence
-from typing import IO
+from dataclasses import dataclass
 
 from higl.errors import SettingsError
-from higl.sweep.plan import PlannedRun, command
-from higl.sweep.runner import Ended
-from higl.sweep.work import environment
-
-# What Python runs for a run: a module that takes the parent's number, the run's folder and the words of a command.
-WORK = ("-m", "higl.sweep.work")
+from higl.sweep.backend import EndedRun, ExitStatus
+from higl.sweep.launch import WORKER, start_process
+from higl.sweep.plan import PlannedRun
 
 
 def choose_cores(wanted: Sequence[int]) -> list[int]:
-    """Return the cores to work on: those wanted, or all that this process may use.
+    """Return the cores to run on: the wanted ones, or all that this process may use.
 
     Raises:
-        SettingsError: there is no such core.
+        SettingsError: this process may not use one of them.
     """
     allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
     missing = [core for core in wanted if core not in allowed]
@@ -30,44 +27,47 @@ def choose_cores(wanted: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(wanted)) or allowed
 
 
-class LocalBackend:
-    """Runs as children of this process, each on a core of its own."""
+@dataclass(frozen=True)
+class _Child:
+    run: PlannedRun
+    core: int
+    process: subprocess.Popen
 
-    def __init__(self, cores: Sequence[int], checkpoint_minutes: float, program: Sequence[str] = WORK):
+
+class LocalBackend:
+    """Runs as child processes, each on a core of its own."""
+
+    def __init__(self, cores: Sequence[int], checkpoint_minutes: float, program: Sequence[str] = WORKER):
         self._idle, self._program = list(cores), program
         self._pins = hasattr(os, "sched_setaffinity")
         self._checkpoint_minutes = checkpoint_minutes
-        self._children: list[tuple[PlannedRun, int, subprocess.Popen]] = []
+        self._children: list[_Child] = []
 
     def free(self) -> bool:
         """Whether a core is idle."""
         return bool(self._idle)
 
     def active(self) -> int:
-        """Return how many children there are."""
+        """Return the number of child processes."""
         return len(self._children)
 
     def start(self, run: PlannedRun) -> None:
-        """Start or continue a run on an idle core.
-
-        The child has a session of its own: a Ctrl-C in the terminal reaches it through this process only.
-        """
+        """Start or continue a run on an idle core."""
         core = self._idle.pop(0)
-        words = command(run, os.getpid(), self._checkpoint_minutes, [core] if self._pins else [], program=self._program)
-        with open(run.output_file, "wb") as output:
-            child = spawn(words, output)
-        self._children.append((run, core, child))
+        run.output_file.unlink(missing_ok=True)
+        cores = [core] if self._pins else []
+        process = start_process(run, self._checkpoint_minutes, cores, program=self._program)
+        self._children.append(_Child(run, core, process))
 
-    def poll(self) -> list[Ended]:
-        """Return the children that have ended."""
-        ended = [(run, core, child) for run, core, child in self._children if child.poll() is not None]
-        for item in ended:
-            self._children.remove(item)
-            self._idle.append(item[1])
-        return [Ended(run, child.returncode) for run, _, child in ended]
+    def poll(self) -> list[EndedRun]:
+        """Return the runs whose processes ended, and free their cores."""
+        ended = [child for child in self._children if child.process.poll() is not None]
+        self._children = [child for child in self._children if child not in ended]
+        self._idle += [child.core for child in ended]
+        return [EndedRun(child.run, ExitStatus(child.process.returncode)) for child in ended]
 
     def stop(self) -> None:
-        """Send SIGTERM: each child saves and ends."""
+        """Send SIGTERM: each child saves and exits."""
         self._send(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -75,27 +75,12 @@ class LocalBackend:
         self._send(signal.SIGKILL)
 
     def _send(self, number: int) -> None:
-        for _, _, child in self._children:
-            child.send_signal(number)
+        for child in self._children:
+            child.process.send_signal(number)
 
     def close(self) -> None:
-        """Leave no child behind, also if this process fails."""
+        """Stop every child that is left and wait for it, also when this process fails."""
         self.stop()
-        for _, _, child in self._children:
-            child.wait()
+        for child in self._children:
+            child.process.wait()
         self._children.clear()
-
-
-# Slurm sends these to every process of a job; they are for the one that minds the run, and would end the run's.
-_NOT_FOR_RUNS = (signal.SIGUSR1, signal.SIGUSR2)
-
-
-def spawn(words: Sequence[str], output: IO[bytes]) -> subprocess.Popen:
-    """Start a run's process in a session of its own, its output in a file."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_RUNS)  # what is blocked stays so in the child
-    try:
-        return subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment(), start_new_session=True
-        )
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

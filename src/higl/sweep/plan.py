@@ -1,8 +1,7 @@
-"""From an entry of a catalogue to runs: names, folders, what is done already, and the command that does the rest."""
+"""The runs of a catalogue entry: their settings and folders, and the status of each."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -10,21 +9,20 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from higl.errors import CatalogueError, RunFolderError, SettingsError
-from higl.run.files import replace_file
 from higl.run.naming import different_settings, run_name
 from higl.run.reading import is_run, last_evaluation, last_step, read_config, read_facts, run_status
 from higl.settings.config import Config
-from higl.settings.layers import Layer, build_config, layer_to_toml, to_toml
+from higl.settings.layers import Layer, build_config
 from higl.settings.presets import has_preset
 from higl.sweep.catalogue import Entry
 
 State = Literal["waiting", "running", "finished", "stopped", "failed", "damaged", "other settings"]
 
 UNUSABLE: tuple[State, ...] = ("damaged", "other settings")
-"""States in which a folder holds nothing of the planned run that could be shown or continued."""
+"""States in which the folder of a planned run holds nothing that could be shown or continued."""
 
-# Beside the run folders: each run's settings and what its process says. Hidden, so nobody takes it for a run.
 NOTES = ".sweep"
+"""Folder beside the run folders with the settings and the output of each run. Hidden, so it is not taken for a run."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +30,10 @@ class PlannedRun:
     """One run of a sweep.
 
     Attributes:
-        config: all of its settings; those that are derived from an environment are not in it yet.
-        variant: label of its curve.
-        folder: where it is, or will be.
-        given: the settings that the catalogue and the command line say.
+        config: all settings. For an environment without a preset, those to be derived still have default values.
+        variant: label of the curve that the run belongs to.
+        folder: its run folder, which may not exist yet.
+        given: the settings that the catalogue and the command line specify.
     """
 
     config: Config
@@ -45,22 +43,22 @@ class PlannedRun:
 
     @property
     def name(self) -> str:
-        """Name of the run: that of its folder."""
+        """Name of the run and of its folder."""
         return self.folder.name
 
     @property
     def derives(self) -> bool:
-        """Whether the run derives settings from its environment when it begins: no preset knows the task."""
+        """Whether the run derives settings from its environment when it starts, because the task has no preset."""
         return not has_preset(self.config.task)
 
     @property
     def settings_file(self) -> Path:
-        """Where the settings of a run that has not begun are."""
+        """File with the settings from which the process of the run starts."""
         return self.folder.parent / NOTES / f"{self.name}.toml"
 
     @property
     def output_file(self) -> Path:
-        """Where the run's process writes what it says."""
+        """File with the output of the run's process."""
         return self.folder.parent / NOTES / f"{self.name}.log"
 
 
@@ -72,18 +70,18 @@ def make_plan(
     only: Sequence[str] = (),
     more: Mapping[str, Any] | None = None,
 ) -> list[PlannedRun]:
-    """Return the runs of an entry, one seed of every curve before the next, so that early results are comparable.
+    """Return the runs of an entry, ordered so that every curve gets its first seed before any gets its second.
 
     Args:
-        entry: what to run.
-        out: folder that holds the runs' folders.
-        seeds: only so many of each curve (more than the entry has: from 0 on).
-        only: words that a run's name must have, see `matches`.
-        more: settings that come after the entry's.
+        entry: the catalogue entry.
+        out: parent of the run folders.
+        seeds: number of seeds per curve. If the entry lists fewer, the seeds count from 0.
+        only: keep the runs whose names match, see `matches`.
+        more: settings that override those of the entry.
 
     Raises:
-        CatalogueError: two different runs have the same name; steps are no part of it.
-        SettingsError: a setting of `more` is wrong, or nothing is left.
+        CatalogueError: two different runs have the same name, which does not include the number of steps.
+        SettingsError: a setting of `more` is invalid, or `only` matches no run.
     """
     places = [(task, variant) for task in entry.tasks for variant in entry.variants]
     numbered = [
@@ -100,13 +98,13 @@ def make_plan(
         differ = different_settings(same.config, config)
         if differ:
             raise CatalogueError(
-                f"{entry.name}: {same.variant!r} and {variant.name!r} have runs of the same name {name}, and differ in "
-                f"{', '.join(differ[:3])}: leave one out, or put it into another sweep with another --out"
+                f"{entry.name}: {same.variant!r} and {variant.name!r} both have a run {name} but differ in "
+                f"{', '.join(differ[:3])}: move one of them to another sweep with another --out"
             )
     kept = [run for run in plan.values() if matches(run.name, only)]
     if not kept:
         raise SettingsError(
-            f"--only {' '.join(only)}: no run of {entry.name}; `higl sweep show {entry.name}` lists them"
+            f"--only {' '.join(only)}: matches no run of {entry.name}; `higl sweep show {entry.name}` lists them"
         )
     return kept
 
@@ -118,9 +116,9 @@ def _chosen_seeds(seeds: tuple[int, ...], count: int | None) -> tuple[int, ...]:
 
 
 def matches(name: str, only: Sequence[str]) -> bool:
-    """Return whether a run's name has every word; of alternatives with commas between them it needs one.
+    """Return whether a run's name matches every item of `only`; an item is one word or alternatives `a,b`.
 
-    A word matches whole parts of the name (`hrac`, `ant-maze-u-sparse`, `higl-0`), or with stars the whole name.
+    A word matches whole parts of the name (`hrac`, `ant-maze-u-sparse`, `higl-0`). With `*` it matches the whole name.
     """
 
     def has(word: str) -> bool:
@@ -129,12 +127,12 @@ def matches(name: str, only: Sequence[str]) -> bool:
     return all(any(has(word) for word in words.split(",")) for words in only)
 
 
-# --- What is done ---------------------------------------------------------------------------------------------------
+# --- Status ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where a planned run stands. `reason` says what is wrong, if anything is."""
+class RunStatus:
+    """How far a planned run has come; `reason` says why it failed or cannot be used."""
 
     state: State
     step: int = 0
@@ -143,89 +141,34 @@ class Standing:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether the run has all of its steps."""
         return self.state == "finished"
 
+    @property
+    def usable(self) -> bool:
+        """Whether the run can be started, continued or shown."""
+        return self.state not in UNUSABLE
 
-def standing(run: PlannedRun) -> Standing:
-    """Read where a run stands from its folder alone."""
+
+def read_status(run: PlannedRun) -> RunStatus:
+    """Read the status of a run from its folder."""
     if not is_run(run.folder):
-        return Standing("waiting")
+        return RunStatus("waiting")
     try:
         facts, config = read_facts(run.folder), read_config(run.folder)
     except RunFolderError as error:
-        return Standing("damaged", reason=str(error))
+        return RunStatus("damaged", reason=str(error))
     last = last_evaluation(run.folder)
     step, success = last_step(run.folder), float(last["success"]) if last else None
     names = different_settings(config, run.config, "steps")
-    if run.derives:  # the folder has what was derived
+    if run.derives:  # the folder also holds the derived settings
         names = [name for name in names if name in run.given]
     if names:
         reason = f"{run.folder} holds a run with other settings ({', '.join(names[:3])}): choose another --out"
-        return Standing("other settings", step, success, reason)
+        return RunStatus("other settings", step, success, reason)
     state = cast(State, run_status(run.folder, facts, config.steps))
     if state == "stopped" and (facts["saved_step"] or 0) >= run.config.steps:
-        state = "finished"  # on its way to more than is asked
+        state = "finished"  # stopped on its way to more steps than the plan wants
     if state == "finished" and config.steps < run.config.steps:
-        state = "stopped"  # as long as it was asked to be, and now more is asked
-    return Standing(state, step, success, facts.get("message") if state == "failed" else None)
-
-
-# --- How a run is started -------------------------------------------------------------------------------------------
-
-
-def write_settings(run: PlannedRun) -> None:
-    """Write the settings of a run where the process that does it will look for them.
-
-    All of them, so that a run stays what it is; where some are derived, those that are given.
-    """
-    run.settings_file.parent.mkdir(parents=True, exist_ok=True)
-    text = layer_to_toml(run.given) if run.derives else to_toml(run.config)
-    replace_file(run.settings_file, text.encode())
-
-
-def arguments(run: PlannedRun, checkpoint_minutes: float, cores: Sequence[int] = ()) -> list[str]:
-    """Return the words after `higl` that begin a run, or continue it."""
-    if is_run(run.folder) and (run.derives or read_config(run.folder).steps != run.config.steps):
-        words = ["resume", str(run.folder), "--steps", str(run.config.steps)]
-    else:
-        words = ["train", "--config", str(run.settings_file), "--out", str(run.folder), "--resume"]
-    words += ["--quiet", f"--checkpoint-minutes={checkpoint_minutes:g}"]
-    return [*words, "--cores", *map(str, cores)] if cores else words
-
-
-def command(
-    run: PlannedRun,
-    parent: int,
-    checkpoint_minutes: float,
-    cores: Sequence[int] = (),
-    *,
-    program: Sequence[str],
-) -> list[str]:
-    """Return the command that does a run as a child of a process, whose end it does not outlive.
-
-    `program` is what Python runs: `higl.sweep.work`.
-    """
-    begin = [sys.executable, *program, str(parent), str(run.folder)]
-    return begin + arguments(run, checkpoint_minutes, cores)
-
-
-def reason_of_failure(run: PlannedRun, code: int) -> str:
-    """Say why a process that ended with this code did not finish its run."""
-    try:
-        now = standing(run)
-    except RunFolderError as error:
-        return str(error)
-    if now.state in ("failed", "damaged", "other settings") and now.reason:
-        return now.reason
-    lines = _last_lines(run.output_file)
-    what = f"its process was ended by signal {-code}" if code < 0 else f"its process ended with code {code}"
-    return lines[-1].removeprefix("higl train: ").removeprefix("higl resume: ") if lines and code >= 0 else what
-
-
-def _last_lines(path: Path) -> list[str]:
-    try:
-        text = path.read_text(errors="replace")[-4000:]
-    except OSError:
-        return []
-    return [line.strip() for line in text.splitlines() if line.strip()]
+        state = "stopped"  # the plan now wants more steps
+    return RunStatus(state, step, success, facts.get("message") if state == "failed" else None)

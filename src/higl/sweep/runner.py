@@ -1,6 +1,6 @@
-"""A sweep at work: what to start, what has ended, what everybody sees. The back ends only launch.
+"""Run a sweep: start its runs, note how they end, and show the progress. The back ends only launch processes.
 
-The state of every run is read from its folder, so the picture is the same wherever the runs are worked on.
+The status of every run is read from its folder, so it does not depend on where the run is executed.
 """
 
 from __future__ import annotations
@@ -12,61 +12,27 @@ from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
-from typing import Protocol
 
 from rich.console import Console
 
+from higl.sweep.backend import Backend, EndedRun
 from higl.sweep.board import Board
-from higl.sweep.plan import UNUSABLE, PlannedRun, Standing, reason_of_failure, standing, write_settings
+from higl.sweep.launch import write_settings
+from higl.sweep.plan import PlannedRun, RunStatus, read_status
 
-_LOOK_EVERY = 0.5
+_POLL_SECONDS = 0.5
+_OUTPUT_TAIL = 4_000
 EXIT_FAILED, EXIT_STOPPED = 1, 128
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A process of a run that has ended, with its exit code; `reason`: why the back end could not run it at all."""
-
-    run: PlannedRun
-    code: int
-    reason: str | None = None
-
-
-class Backend(Protocol):
-    """What launches runs."""
-
-    def free(self) -> bool:
-        """Whether another run can be started."""
-        ...
-
-    def start(self, run: PlannedRun) -> None:
-        """Start or continue a run."""
-
-    def poll(self) -> list[Ended]:
-        """Return what has ended since the last call."""
-        ...
-
-    def active(self) -> int:
-        """Return how many runs are started and have not ended."""
-        ...
-
-    def stop(self) -> None:
-        """Ask every run to save and stop."""
-
-    def kill(self) -> None:
-        """End every run at once."""
-
-    def close(self) -> None:
-        """Give back what the back end holds."""
 
 
 @dataclass
 class Summary:
-    """How a sweep ended."""
+    """How a sweep ended: the runs that it finished, those `finished_before` it started, and the others."""
 
     finished: list[PlannedRun] = field(default_factory=list)
-    before: list[PlannedRun] = field(default_factory=list)
+    finished_before: list[PlannedRun] = field(default_factory=list)
     stopped: list[PlannedRun] = field(default_factory=list)
     failed: list[tuple[PlannedRun, str]] = field(default_factory=list)
     signal: int | None = None
@@ -80,7 +46,7 @@ class Summary:
 
 
 class Stopper:
-    """Notes the first SIGINT or SIGTERM; counts them, as more than one means at once."""
+    """Remembers the first SIGINT or SIGTERM and counts them: the second one means without saving."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -88,7 +54,7 @@ class Stopper:
 
     @contextmanager
     def listening(self) -> Generator[None]:
-        """Listen while the block runs."""
+        """Handle the signals while the block runs."""
 
         def note(number: int, frame: FrameType | None) -> None:
             self.signal = number if self.signal is None else self.signal
@@ -103,21 +69,21 @@ class Stopper:
 
 
 def run_sweep(plan: Sequence[PlannedRun], backend: Backend, console: Console, title: str = "") -> Summary:
-    """Do what is left of a plan; return how it ended. A run that fails does not stop the others."""
-    summary, waiting = _sort_out(plan)
+    """Run what is left of a plan and return how it ended. A run that fails does not stop the others."""
+    summary, waiting = _prepare(plan)
     stopper, board = Stopper(), Board(plan, console, title)
-    told = 0
+    passed_on = 0
     with stopper.listening(), board.showing():
         try:
             while backend.active() or (waiting and not stopper.count):
                 while waiting and not stopper.count and backend.free():
                     backend.start(waiting.popleft())
                 for ended in backend.poll():
-                    _sort_in(summary, ended, board, stopping=stopper.count > 0)
-                board.look(summary.failed)
-                told = _tell(stopper.count, told, backend, board)
-                time.sleep(_LOOK_EVERY if backend.active() else 0)
-            board.look(summary.failed, now=True)
+                    _note_end(summary, ended, board, stopping=stopper.count > 0)
+                board.refresh(summary.failed)
+                passed_on = _pass_on(stopper.count, passed_on, backend, board)
+                time.sleep(_POLL_SECONDS if backend.active() else 0)
+            board.refresh(summary.failed, force=True)
         finally:
             backend.close()
     summary.stopped += waiting
@@ -125,65 +91,82 @@ def run_sweep(plan: Sequence[PlannedRun], backend: Backend, console: Console, ti
     return summary
 
 
-def _sort_out(plan: Sequence[PlannedRun]) -> tuple[Summary, deque[PlannedRun]]:
-    """Return what needs no work or cannot be worked on, and the runs that are left, their settings written."""
+def _prepare(plan: Sequence[PlannedRun]) -> tuple[Summary, deque[PlannedRun]]:
+    """Return a summary of the runs that are finished or unusable, and the other runs with their settings written."""
     summary, waiting = Summary(), deque[PlannedRun]()
     for run in plan:
-        now = standing(run)
-        if now.done:
-            summary.before.append(run)
-        elif now.state in UNUSABLE:
-            summary.failed.append((run, now.reason or now.state))
+        status = read_status(run)
+        if status.done:
+            summary.finished_before.append(run)
+        elif not status.usable:
+            summary.failed.append((run, status.reason or status.state))
         else:
             write_settings(run)
             waiting.append(run)
     return summary, waiting
 
 
-def _sort_in(summary: Summary, ended: Ended, board: Board, *, stopping: bool) -> None:
-    run, now = ended.run, standing(ended.run)
-    if now.done:
+def _note_end(summary: Summary, ended: EndedRun, board: Board, *, stopping: bool) -> None:
+    """Add a run that ended to the summary."""
+    run, status = ended.run, read_status(ended.run)
+    if status.done:
         summary.finished.append(run)
-        board.say(f"finished: {run.name}{_result(now)}")
-    elif ended.reason is None and (ended.code in STOPPED_CODES or (stopping and now.state == "stopped")):
+        board.say(f"finished: {run.name}{_last_success(status)}")
+    elif ended.status.stopped or (ended.status.reason is None and stopping and status.state == "stopped"):
         summary.stopped.append(run)
     else:
-        reason = ended.reason or reason_of_failure(run, ended.code)
+        reason = ended.status.reason or reason_of_failure(run, ended.status.code)
         summary.failed.append((run, reason))
         board.say(f"failed: {run.name}: {reason}")
 
 
-# A run that is asked to stop saves and ends with 128 + the signal; one that had not begun is ended by it.
-STOPPED_CODES = tuple(code for number in (signal.SIGTERM, signal.SIGINT) for code in (128 + number, -number))
+def _last_success(status: RunStatus) -> str:
+    return "" if status.success is None else f" (success {status.success:.0%} at step {status.step:,})"
 
 
-def _result(now: Standing) -> str:
-    return "" if now.success is None else f" (success {now.success:.0%} at step {now.step:,})"
-
-
-def _tell(count: int, told: int, backend: Backend, board: Board) -> int:
-    """Pass on that the sweep shall stop: the first time politely."""
-    if count > told and told == 0:
-        board.say("stopping: every run saves first; once more ends them at once, without saving")
+def _pass_on(count: int, passed_on: int, backend: Backend, board: Board) -> int:
+    """Pass new signals on to the runs: the first one stops them, later ones kill them."""
+    if count > passed_on == 0:
+        board.say("stopping: every run saves first; interrupt again to end them at once without saving")
         backend.stop()
-    elif count > told:
+    elif count > passed_on:
         backend.kill()
     return count
 
 
+def reason_of_failure(run: PlannedRun, code: int) -> str:
+    """Return why a process that exited with `code` did not finish its run."""
+    status = read_status(run)
+    if status.reason:
+        return status.reason
+    if code < 0:
+        return f"its process was killed by signal {-code}"
+    line = _last_line(run.output_file).removeprefix("higl train: ").removeprefix("higl resume: ")
+    return line or f"its process exited with code {code}"
+
+
+def _last_line(path: Path) -> str:
+    """Return the last line of a text file that is not empty."""
+    try:
+        text = path.read_text(errors="replace")[-_OUTPUT_TAIL:]
+    except OSError:
+        return ""
+    return text.strip().rpartition("\n")[2].strip()
+
+
 def print_summary(summary: Summary, name: str) -> None:
-    """Say how a sweep ended, and name what failed with its reason."""
-    parts = [f"{len(summary.finished) + len(summary.before)} finished"]
-    if summary.before:
-        parts[0] += f" ({len(summary.before)} of them before)"
+    """Print how a sweep ended, and why runs failed."""
+    parts = [f"{len(summary.finished) + len(summary.finished_before)} finished"]
+    if summary.finished_before:
+        parts[0] += f" ({len(summary.finished_before)} of them before)"
     if summary.stopped:
-        parts.append(f"{len(summary.stopped)} stopped or not begun")
+        parts.append(f"{len(summary.stopped)} stopped or not started")
     if summary.failed:
         parts.append(f"{len(summary.failed)} failed")
     print(f"{name}: {', '.join(parts)}")
     for run, reason in summary.failed:
         print(f"  failed: {run.name}: {reason}", file=sys.stderr)
     if summary.stopped:
-        print("The same command continues; finished runs are not repeated.")
-    elif any(standing(run).state not in UNUSABLE for run, _ in summary.failed):
-        print("Once their cause is mended, the same command continues failed runs; finished ones are not repeated.")
+        print("Run the same command to continue; finished runs are not repeated.")
+    elif any(read_status(run).usable for run, _ in summary.failed):
+        print("Fix the cause, then run the same command to continue failed runs; finished runs are not repeated.")

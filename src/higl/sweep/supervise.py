@@ -1,43 +1,33 @@
-"""What a task or job of a cluster does for a run: it minds the run's process, which is the same as on one machine."""
+"""Supervise a run on a cluster node: start its process, wait for it, and stop it if the task or job is interrupted."""
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 import time
-from dataclasses import dataclass
 
-from higl.sweep.local import spawn
-from higl.sweep.plan import PlannedRun, command
+from higl.sweep.backend import ExitStatus
+from higl.sweep.launch import start_process
+from higl.sweep.plan import PlannedRun
 
-_LOOK_EVERY = 0.5
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a task ended: the exit code of the run's process, or why there was none."""
-
-    code: int
-    reason: str | None = None
+_POLL_SECONDS = 0.5
 
 
-def mind_run(run: PlannedRun, checkpoint_minutes: float, program: tuple[str, ...]) -> Outcome:
-    """Do a run, or what is left of it, in a process of its own; interrupted, let it save first."""
+def supervise_run(run: PlannedRun, checkpoint_minutes: float, program: tuple[str, ...]) -> ExitStatus:
+    """Do what is left of a run in a process of its own. When an exception interrupts the wait, the run saves first."""
     if not run.settings_file.is_file():
-        return Outcome(1, f"{platform.node()} does not see {run.settings_file}: --out must be storage that is shared")
-    words = command(run, os.getpid(), checkpoint_minutes, program=program)
-    with open(run.output_file, "ab") as output:
-        child = spawn(words, output)
+        return ExitStatus(1, f"{platform.node()} cannot see {run.settings_file}: --out must be on shared storage")
+    child = start_process(run, checkpoint_minutes, program=program)
     try:
-        return Outcome(_wait(child))
-    finally:  # interrupted by an exception, which a blocking wait would not notice
+        return ExitStatus(_wait(child))
+    finally:
         if child.poll() is None:
             child.terminate()
             _wait(child)
 
 
 def _wait(child: subprocess.Popen) -> int:
+    """Wait in short sleeps: an exception that Ray raises in this thread would not interrupt a blocking wait."""
     while child.poll() is None:
-        time.sleep(_LOOK_EVERY)
+        time.sleep(_POLL_SECONDS)
     return child.returncode
