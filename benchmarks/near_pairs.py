@@ -23,7 +23,7 @@ from higl.algo.high import pseudo_landmark
 from higl.algo.learner import Learner, LearnerState
 from higl.algo.policy import Spaces
 from higl.algo.replay import sample
-from higl.envs.make import make_env_of
+from higl.envs.make import make_env
 from higl.run.checkpoint import Checkpoints, restore_learner
 from higl.run.files import CHECKPOINTS
 from higl.run.reading import read_config
@@ -41,7 +41,8 @@ class Args:
 def load(run: Path) -> Learner:
     """Return the learner of a run's newest checkpoint."""
     config = read_config(run)
-    learner = Learner(config, Spaces.of(make_env_of(config, "train")))
+    env = make_env(config.task, config.reward, observe_achieved=config.observe_achieved)
+    learner = Learner(config, Spaces.of(env))
     loaded = Checkpoints(run / CHECKPOINTS).load(print)
     assert loaded is not None, f"{run} has no checkpoint"
     restore_learner(learner, *loaded)

@@ -102,7 +102,7 @@ class Agent:
     def _begin(self, config: Config, trained_for: Spaces | None = None) -> None:
         """Take settings on; nothing is learned yet. A policy that was `trained_for` other spaces is refused."""
         self.config = config
-        self.spaces = Spaces.of(adapted(self._source.looked_at(), config))
+        self.spaces = Spaces.of(adapted(self._source.looked_at(), config.observe_achieved))
         if trained_for is not None:
             _check_same(self.spaces, trained_for)
         check_spaces(config, self.spaces)
@@ -171,7 +171,7 @@ class Agent:
 
     def _test_env(self, source: _Source) -> gymnasium.Env:
         """Return an environment of evaluations, as this agent observes it."""
-        env = adapted(source.test_env(), self.config)
+        env = adapted(source.test_env(), self.config.observe_achieved)
         _check_same(Spaces.of(env), self.spaces)
         return env
 
@@ -480,12 +480,14 @@ class _Source:
     def training_env(self, config: Config, *, processes: bool) -> gymnasium.Env | VectorEnv:
         """Return the environment, or environments, to collect episodes from."""
         if config.num_envs == 1:
-            return adapted(self.looked_at(), config)
+            return adapted(self.looked_at(), config.observe_achieved)
         if isinstance(self._env, gymnasium.Env):
             raise SettingsError(
                 "num_envs: one environment cannot be several; give its Gymnasium id or a function that makes it"
             )
-        return make_vector([_Factory(self._env, self._reward, config)] * config.num_envs, processes=processes)
+        return make_vector(
+            [_Factory(self._env, self._reward, config.observe_achieved)] * config.num_envs, processes=processes
+        )
 
     def test_env(self) -> gymnasium.Env:
         """Return the environment of evaluations."""
@@ -505,10 +507,10 @@ class _Factory:
 
     source: EnvironmentLike
     reward: Reward
-    config: Config
+    observe_achieved: bool
 
     def __call__(self) -> gymnasium.Env:
-        return adapted(_make(self.source, self.reward, "train"), self.config)
+        return adapted(_make(self.source, self.reward, "train"), self.observe_achieved)
 
 
 def _make(source: EnvironmentLike, reward: Reward, mode: str) -> gymnasium.Env:

@@ -35,7 +35,7 @@ def test_settings_are_derived(task, monkeypatch):
     assert config.observe_achieved == in_front
     assert config.time_limit == "bootstrap"
     assert len(config.high.subgoal_range) == goals
-    seen, _ = adapted(env, config).reset(seed=0)
+    seen, _ = adapted(env, config.observe_achieved).reset(seed=0)
     assert seen["observation"].shape == (size + goals * in_front,)
 
 

@@ -14,7 +14,7 @@ import pytest
 from support import tiny
 
 from higl.algo.learner import Learner
-from higl.envs.make import make_env_of, make_envs_of
+from higl.envs.make import make_env, make_envs
 from higl.errors import CheckpointError
 from higl.run import checkpoint
 from higl.run.checkpoint import Checkpoints, differing
@@ -57,7 +57,8 @@ def train(path: Path, config: Config | None = None, watcher: Watcher | None = No
     watcher = watcher or Watcher()
     folder = RunFolder.open(path, watcher.warn) if config is None else RunFolder.create(path, config, watcher.warn)
     try:
-        env, test_env = make_envs_of(folder.config), make_env_of(folder.config, "test")
+        env = make_envs(folder.config.task, num_envs=folder.config.num_envs)
+        test_env = make_env(folder.config.task, mode="test")
         return Training(folder, env, test_env, watcher, 60 * minutes).run()
     finally:
         folder.close()

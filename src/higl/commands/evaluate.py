@@ -19,7 +19,10 @@ from higl.run.reading import is_run
 from higl.settings.presets import has_rewards
 
 if TYPE_CHECKING:
+    import gymnasium
+
     from higl.run.measure import Outcome
+    from higl.settings.config import Config
 
 
 # Seed of the test episodes, if none is given.
@@ -54,12 +57,12 @@ def evaluate(arguments: list[str]) -> int:
         raise SettingsError("--episodes must be 1 or more, and --seed 0 or more")
     file = policy_path(pretrained_run(str(options.run)) if options.pretrained else options.run)
     prepare_process(options.cores)
-    from higl.envs.make import hinting_at_load, make_env_of
+    from higl.envs.make import hinting_at_load
     from higl.run.policy_file import load_policy
 
     _, config = load_policy(file)
-    with hinting_at_load(file if options.run.is_file() else options.run, config):
-        make_env_of(config, "test").close()  # here, so that processes are only started for what they can act in
+    with hinting_at_load(file if options.run.is_file() else options.run, config.task, config.algo):
+        _test_env(config).close()  # fail here, before any process is started
     outcomes = measure(file, options.seed, options.episodes)
     summary = {"policy": str(file), "task": config.task, "reward": config.reward, "seed": options.seed}
     summary |= summarise(outcomes)
@@ -98,14 +101,18 @@ def measure(file: Path, seed: int, episodes: int) -> list[Outcome]:
 
 
 def _measure_share(file: Path, seed: int, indices: range) -> list[Outcome]:
-    from higl.envs.make import make_env_of
     from higl.run.measure import evaluate as run_episodes
     from higl.run.policy_file import load_policy
     from higl.run.seeds import MEASURING, episode_seed
 
     policy, config = load_policy(file)
-    env = make_env_of(config, "test")
-    return run_episodes(env, policy, [episode_seed(seed, MEASURING, index) for index in indices])
+    return run_episodes(_test_env(config), policy, [episode_seed(seed, MEASURING, index) for index in indices])
+
+
+def _test_env(config: Config) -> gymnasium.Env:
+    from higl.envs.make import make_env
+
+    return make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved)
 
 
 def summarise(outcomes: list[Outcome]) -> dict[str, Any]:

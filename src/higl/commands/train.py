@@ -191,10 +191,16 @@ def _work(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
     """Do the work of a run in this process; return the exit code."""
     prepare_process(options.cores, options.device)
     # Only now: importing JAX fixes what the line above chooses.
-    from higl.envs.make import hinting_at_load, make_env_of, make_envs_of
+    from higl.envs.make import hinting_at_load, make_env, make_envs
 
-    with nullcontext() if new else hinting_at_load(out, config):
-        env = make_envs_of(config, processes=options.processes)
+    with nullcontext() if new else hinting_at_load(out, config.task, config.algo):
+        env = make_envs(
+            config.task,
+            config.reward,
+            num_envs=config.num_envs,
+            observe_achieved=config.observe_achieved,
+            processes=options.processes,
+        )
     from higl.algo.policy import Spaces
     from higl.run.training import Training, check_device, check_spaces
 
@@ -203,7 +209,7 @@ def _work(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
     progress = make_progress(quiet=options.quiet)
     folder = _open_folder(out, config, progress, new=new)
     try:
-        test_env = make_env_of(config, "test")
+        test_env = make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved)
         return Training(folder, env, test_env, progress, 60 * options.checkpoint_minutes).run()
     finally:
         folder.close()

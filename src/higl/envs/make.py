@@ -1,4 +1,4 @@
-"""From a task's name to an environment: the one place that makes them."""
+"""Make environments by the name of their task. All environments of a name are made here."""
 
 from __future__ import annotations
 
@@ -19,28 +19,57 @@ from higl.envs.adapt import ObserveAchieved, make_vector
 from higl.envs.check import check_env
 from higl.envs.robotics import register_robotics
 from higl.errors import TaskError
-from higl.settings.config import Config
-
-__all__ = ["TaskError", "adapted", "hinting_at_load", "is_own", "make_env", "make_env_of", "make_envs_of"]
 
 
 def is_own(task: str) -> bool:
-    """Return whether a task is one of ours, by its short name or its id."""
+    """Return whether a short name or Gymnasium id belongs to one of our tasks."""
     return any(task in (own.name, own.id) for own in TASKS)
 
 
-def make_env(task: str, reward: str = "sparse", mode: str = "train", **options: Any) -> gymnasium.Env:
-    """Make the environment of a task: a short name, or any Gymnasium id.
+def make_env(
+    task: str, reward: str = "sparse", mode: str = "train", *, observe_achieved: bool = False, **options: Any
+) -> gymnasium.Env:
+    """Make the environment of a task.
 
-    Our own tasks take `reward` and `mode`; another environment is made as its id says.
+    Args:
+        task: short name of one of our tasks, or any Gymnasium id, with its module in front if need be (`module:id`).
+        reward: "sparse" or "dense"; only our own tasks use it.
+        mode: "train" or "test"; only our own tasks use it.
+        observe_achieved: put the achieved goal before the observation.
+        options: passed on to `gymnasium.make`.
 
     Raises:
-        TaskError: no such task, or not a goal-conditioned one with vectors to act and observe.
+        TaskError: there is no such task, or it is not goal-conditioned with vector observations and actions.
     """
+    return adapted(_make(task, reward, mode, options), observe_achieved)
+
+
+def make_envs(
+    task: str,
+    reward: str = "sparse",
+    *,
+    num_envs: int = 1,
+    observe_achieved: bool = False,
+    processes: bool = False,
+) -> gymnasium.Env | VectorEnv:
+    """Make the training environment of a task, or a vector environment if `num_envs` is more than 1.
+
+    With `processes`, each environment of a vector runs in a process of its own.
+    """
+    factory = partial(make_env, task, reward, observe_achieved=observe_achieved)
+    return factory() if num_envs == 1 else make_vector([factory] * num_envs, processes=processes)
+
+
+def adapted(env: gymnasium.Env, observe_achieved: bool) -> gymnasium.Env:
+    """Wrap an environment so that it observes the achieved goal, if asked to."""
+    return ObserveAchieved(env) if observe_achieved else env
+
+
+def _make(task: str, reward: str, mode: str, options: dict[str, Any]) -> gymnasium.Env:
     if is_own(task):
         return gymnasium.make(find_task(task).id, reward=reward, mode=mode, **options)
     module, colon, name = task.rpartition(":")
-    if name.startswith("higl/"):  # Gymnasium would find some of these, but make them without our reward and mode
+    if name.startswith("higl/"):  # Gymnasium finds some of these, but would ignore reward and mode
         raise TaskError(f"unknown task {task!r}{_nearest(name)}")
     if colon:
         _import_module(module, task)
@@ -52,20 +81,20 @@ def make_env(task: str, reward: str = "sparse", mode: str = "train", **options: 
         raise TaskError(f"unknown task {task!r}{_nearest(task)} ({_first_line(error)})") from None
     except ModuleNotFoundError as error:
         raise TaskError(f"task {task!r} needs a package that is not installed: {_first_line(error)}") from None
-    except Exception as error:  # its constructor's
+    except Exception as error:  # the constructor may raise anything
         raise TaskError(f"task {task!r}: making it raised {type(error).__name__}: {_first_line(error)}") from error
     check_env(env, task)
     return env
 
 
 def _import_module(module: str, task: str) -> None:
-    """Import the module that an id names before its colon: an installed one, or one in the working folder.
+    """Import the module in `module:id`, from an installed package or from the working directory.
 
     Raises:
-        TaskError: there is none, or importing it fails.
+        TaskError: there is no such module, or importing it fails.
     """
     here = str(Path.cwd())
-    if here not in sys.path:  # the command line has its own folder there, not the user's
+    if here not in sys.path:  # the `higl` command has the folder of its script there instead
         sys.path.append(here)
     try:
         importlib.import_module(module)
@@ -81,35 +110,18 @@ def _import_module(module: str, task: str) -> None:
         ) from error
 
 
-def make_env_of(config: Config, mode: str = "train", **options: Any) -> gymnasium.Env:
-    """Make the environment of a run as its settings want it."""
-    return adapted(make_env(config.task, config.reward, mode, **options), config)
-
-
-def make_envs_of(config: Config, *, processes: bool = False) -> gymnasium.Env | VectorEnv:
-    """Make the environment, or environments, that a run collects its episodes from."""
-    if config.num_envs == 1:
-        return make_env_of(config)
-    return make_vector([partial(make_env_of, config)] * config.num_envs, processes=processes)
-
-
 @contextmanager
-def hinting_at_load(run: Path, config: Config) -> Generator[None]:
-    """Where the environment of an earlier run cannot be made by its name, tell the way that takes an environment."""
+def hinting_at_load(run: Path, task: str, algo: str) -> Generator[None]:
+    """Add to an error about an unknown task of a run that Python can load the run with an environment object."""
     try:
         yield
     except TaskError as error:
-        if is_own(config.task) or ":" in config.task:  # with a module it was made by its name
+        if is_own(task) or ":" in task:  # such a name is enough to make the environment
             raise
         raise TaskError(
-            f"{error}. If the run was trained in Python, on an environment that was given as such, only Python can go "
-            f"on with it: higl.{config.algo.upper()}.load({str(run)!r}, env)"
+            f"{error}. If the run was trained in Python on an environment object, continue it in Python too: "
+            f"higl.{algo.upper()}.load({str(run)!r}, env)"
         ) from None
-
-
-def adapted(env: gymnasium.Env, config: Config) -> gymnasium.Env:
-    """Return an environment as the settings want it observed."""
-    return ObserveAchieved(env) if config.observe_achieved else env
 
 
 def _nearest(task: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -116,16 +117,17 @@ def _load_policy(run: Run) -> tuple[Policy, Config]:
 
 
 def _make_env(run: Run, config: Config, size: int) -> Any:
-    from higl.envs.make import hinting_at_load, is_own, make_env_of
+    from higl.envs.make import hinting_at_load, is_own, make_env
     from higl.errors import TaskError
 
+    make = partial(make_env, config.task, config.reward, "test", observe_achieved=config.observe_achieved)
     if is_own(config.task):
-        return make_env_of(config, "test", render_mode="rgb_array", width=size, height=size)
-    with hinting_at_load(run.path, config):
+        return make(render_mode="rgb_array", width=size, height=size)
+    with hinting_at_load(run.path, config.task, config.algo):
         try:
-            return make_env_of(config, "test", render_mode="rgb_array")
+            return make(render_mode="rgb_array")
         except TaskError:  # it may be one that draws nothing, and takes no such option
-            return make_env_of(config, "test")
+            return make()
 
 
 def _takes(env: Any, policy: Policy, seed: int, count: int, whole: bool) -> list[Take]:

@@ -34,7 +34,7 @@ from higl.algo.nets import MLP
 from higl.algo.policy import Spaces
 from higl.algo.replay import sample
 from higl.envs import find_task
-from higl.envs.make import make_env_of
+from higl.envs.make import make_env
 from higl.envs.maps import WALL
 from higl.run.checkpoint import Checkpoints, Counters, learner_arrays
 from higl.run.measure import evaluate
@@ -144,7 +144,7 @@ class Bench:
 
     def __init__(self, config: Config):
         self.config = config
-        self.env = make_env_of(config, "train")
+        self.env = make_env(config.task, config.reward, observe_achieved=config.observe_achieved)
         self.learner = Learner(config, Spaces.of(self.env))
         self.stages = self.learner.stages
         episodes = [
@@ -320,7 +320,8 @@ class Bench:
 
     def _evaluation(self) -> Stage:
         """Time an evaluation episode."""
-        env, policy = make_env_of(self.config, "test"), self.learner.policy
+        config, policy = self.config, self.learner.policy
+        env = make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved)
         seconds = best_time(lambda: evaluate(env, policy, [0]), repeats=2)
         return Stage("evaluation", seconds, self.config.evaluation.episodes / self.config.evaluation.every)
 
