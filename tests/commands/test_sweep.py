@@ -1,4 +1,4 @@
-"""The command line of sweeps, on run folders that are there already; and the hours that runs need."""
+"""The command line of sweeps, on existing run folders."""
 
 import json
 import os
@@ -10,11 +10,9 @@ from support.sweeps import make_run
 from support.synthetic import synthetic_run
 
 from higl.cli import main
-from higl.settings.layers import apply, to_toml
-from higl.settings.presets import preset
+from higl.settings.layers import to_toml
 from higl.sweep.catalogue import read_catalogue
-from higl.sweep.estimate import StepTimes, cost_key, hours_left, wall_hours
-from higl.sweep.plan import RunStatus, make_plan
+from higl.sweep.plan import make_plan
 
 
 @pytest.fixture
@@ -169,50 +167,3 @@ def test_mistakes(words, message, tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
-
-
-def test_step_times_are_measured_once_for_each_kind_of_run(tmp_path, monkeypatch):
-    asked = []
-
-    def measure(config) -> float:
-        asked.append(config)
-        return 36.0
-
-    base = preset("ant-maze-u")
-    kinds = [base, apply(base, {"seed": 3, "reward": "dense", "landmarks.shift": 4.0}), preset("ant-maze-u", "hrac")]
-    assert [StepTimes(tmp_path).of(config, measure) for config in kinds] == [36.0] * 3
-    assert asked == [kinds[0], kinds[2]]
-    assert StepTimes(tmp_path).of(preset("pusher")) is None
-    with monkeypatch.context() as patch:
-        patch.setattr("higl.sweep.estimate.__version__", "99.0")  # its stages may be others
-        assert StepTimes(tmp_path).of(base) is None
-    (tmp_path / "step-times.json").write_text("[broken")
-    assert StepTimes(tmp_path).of(base) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("landmarks.coverage", 60),
-        ("landmarks.pool", 1_000),
-        ("novelty.hidden", [30]),
-        ("low.policy_period", 2),
-        ("adjacency.every", 50_000),
-        ("adjacency.batch_size", 32),
-        ("adjacency.embedding", 16),
-        ("landmarks.central", False),
-        ("landmarks.measure", "goal"),
-        ("high.relabel", True),
-    ],
-)
-def test_what_costs_time_is_measured_anew(name, value):
-    base = preset("ant-maze-u")
-    assert cost_key(base) != cost_key(apply(base, {name: value}))
-
-
-def test_hours(tmp_path):
-    plan = make_plan(read_catalogue()["fig4a"], tmp_path, seeds=1)
-    statuses = [RunStatus("finished", 1_000_000), RunStatus("stopped", 500_000), RunStatus("waiting")]
-    assert hours_left(plan, statuses, StepTimes(tmp_path), lambda config: 36.0) == [0.0, 5.0, 10.0]
-    assert wall_hours([5.0, 10.0, 2.0], 2) == 10.0
-    assert wall_hours([5.0, 10.0, 2.0], 1) == 17.0

@@ -1,51 +1,35 @@
-"""How long runs take on this machine: what `higl bench` measures, measured once for each kind of run and kept."""
+"""How long runs take on this machine. `higl bench` measures each kind of run once, and the results are kept."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from higl import __version__
 from higl.run.files import replace_file
 from higl.run.process import compilation_cache
 from higl.settings.config import Config
+from higl.settings.layers import flat
 from higl.sweep.plan import PlannedRun, RunStatus
 
 _FILE = "step-times.json"
 
+COSTLESS = frozenset({"preset", "reward", "seed", "steps", "landmarks.shift", "adjacency.degree"})
+"""Settings that catalogues vary and that do not change the cost of a step. Every other setting may change it."""
+
 
 def cost_key(config: Config) -> str:
-    """Return what decides the cost of a step, as text: runs that share it take the same time.
-
-    So does the version of the program, as its stages become faster, or more.
-    """
-    landmarks, novelty, adjacency = config.landmarks, config.novelty, config.adjacency
-    parts = [
-        __version__,
-        config.task,
-        config.algo,
-        f"{landmarks.coverage}+{landmarks.novelty}/{landmarks.neighbours}" if config.uses_landmarks else "none",
-        f"of{landmarks.pool}{'central' if landmarks.central else ''}" if config.uses_landmarks else "",
-        f"{novelty.hidden}{novelty.embedding}/{novelty.batch_size}" if config.uses_landmarks else "",
-        f"relabel{config.high.relabel_candidates}" if config.high.relabel else "",
-        *(
-            f"{level.hidden}{level.batch_size}{level.layer_norm}/{level.policy_period}"
-            for level in (config.low, config.high)
-        ),
-        f"{config.high.period}",
-        f"{adjacency.hidden}{adjacency.embedding}/{adjacency.batch_size}x{adjacency.epochs}/{adjacency.every}"
-        f"upto{adjacency.all_pairs_up_to}"
-        if config.reads_adjacency_network
-        else "",
-        f"{config.evaluation.episodes}/{config.evaluation.every}",
-        f"{config.num_envs}",
-    ]
-    return " ".join(filter(None, parts)).replace(", ", "x")
+    """Return a text that is the same for runs whose steps cost the same: version, task, algorithm, other settings."""
+    settings = {name: value for name, value in flat(asdict(config)).items() if name not in COSTLESS}
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+    return f"{__version__} {config.task} {config.algo} {digest}"
 
 
 class StepTimes:
-    """Milliseconds of a step by kind of run, kept with the compiled programs: one file for each kind of machine."""
+    """Milliseconds per step for each kind of run, kept in one file with the compiled programs of this machine."""
 
     def __init__(self, folder: Path | None = None):
         folder = compilation_cache() if folder is None else folder
@@ -53,7 +37,7 @@ class StepTimes:
         self._known = self._read()
 
     def of(self, config: Config, measure: Callable[[Config], float] | None = None) -> float | None:
-        """Return the milliseconds of a step; measured if not known and `measure` is given."""
+        """Return the milliseconds per step. If they are unknown, call `measure`, or return None without it."""
         key = cost_key(config)
         if key not in self._known and measure is not None:
             self._known[key] = measure(config)
@@ -61,15 +45,12 @@ class StepTimes:
         return self._known.get(key)
 
     def _read(self) -> dict[str, float]:
+        """Return the content of the file; nothing if it is missing or damaged."""
         try:
-            found = json.loads(self._file.read_bytes()) if self._file is not None else {}
-        except (OSError, ValueError):
+            content = json.loads(self._file.read_bytes()) if self._file is not None else {}
+            return {str(key): float(value) for key, value in content.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
             return {}
-        return (
-            {str(k): float(v) for k, v in found.items() if isinstance(v, (int, float))}
-            if isinstance(found, dict)
-            else {}
-        )
 
     def _write(self) -> None:
         if self._file is not None:
@@ -77,14 +58,14 @@ class StepTimes:
 
 
 def measured(config: Config) -> float:
-    """Measure a step with `higl bench`; this imports JAX."""
+    """Measure the milliseconds per step with `higl bench`. Imports JAX."""
     from higl.run.bench import run_bench
 
     return run_bench(config).milliseconds_per_step
 
 
 def unmeasured(plan: Sequence[PlannedRun], statuses: Sequence[RunStatus], times: StepTimes) -> list[Config]:
-    """Return a run's settings of each kind that `hours_left` would measure."""
+    """Return one configuration of each kind of run that `hours_left` would measure."""
     kinds = {
         cost_key(run.config): run.config
         for run, status in zip(plan, statuses, strict=True)
@@ -99,9 +80,9 @@ def hours_left(
     times: StepTimes,
     measure: Callable[[Config], float] | None,
 ) -> list[float | None]:
-    """Return the hours that each run still needs on a core of its own; None if not known.
+    """Return the hours that each run still needs on a core of its own; None if unknown.
 
-    A run that derives its settings is not measured: they are not known before it begins.
+    A run that derives its settings is not measured, because they are unknown until it starts.
     """
     hours: list[float | None] = []
     for run, status in zip(plan, statuses, strict=True):
@@ -112,7 +93,7 @@ def hours_left(
 
 
 def wall_hours(hours: Sequence[float], workers: int) -> float:
-    """Return how long runs take one after the other on several workers, each next run on the first free one."""
+    """Return the time until all runs have ended if each starts, in order, on the first worker that is free."""
     busy = [0.0] * max(workers, 1)
     for each in hours:
         first = busy.index(min(busy))
