@@ -29,3 +29,18 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours}h {minutes:02d}m"
     return f"{minutes}m {rest:02d}s" if minutes else f"{rest}s"
+
+
+def value_text(value: object) -> str:
+    """Return the value of a setting for people: numbers as short as possible, lists separated by commas."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(value_text, value))
+    return number_text(value) if isinstance(value, float) else str(value)
+
+
+def tick_text(number: float) -> str:
+    """Return the short label of a tick on an axis: 0.25, 1.5e-4."""
+    if number == 0 or abs(number) >= 1e-2:
+        return f"{number:.4g}"
+    mantissa, exponent = f"{number:.1e}".split("e")
+    return f"{float(mantissa):g}e{int(exponent)}"

@@ -32,18 +32,18 @@ def page(browser, report):
 
 
 def test_curves_are_there_and_read_out_by_keyboard_and_pointer(page):
-    assert page.run("document.querySelectorAll('#chart-1 polyline.curve').length") == 2
-    assert page.run("document.querySelector('#chart-1 polyline.curve').getTotalLength() > 100")
-    page.run("document.getElementById('chart-1').focus()")
+    assert page.run("document.querySelectorAll('#success-1 polyline.curve').length") == 2
+    assert page.run("document.querySelector('#success-1 polyline.curve').getTotalLength() > 100")
+    page.run("document.getElementById('success-1').focus()")
     page.press("End")
-    readout = "document.querySelector('output[for=chart-1]').textContent"
+    readout = "document.querySelector('output[for=success-1]').textContent"
     assert page.run(readout).startswith("100k steps: HIGL (1 seed)")
     page.press("ArrowLeft")
     assert page.run(readout).startswith("95k steps")
     page.run("document.activeElement.blur()")
     assert page.run(readout) == ""
-    box = page.run("(({x, y, width, height}) => [x, y, width, height])(chart_1())".replace(
-        "chart_1()", "document.getElementById('chart-1').getBoundingClientRect()"))  # fmt: skip
+    box = page.run("(({x, y, width, height}) => [x, y, width, height])(chart())".replace(
+        "chart()", "document.getElementById('success-1').getBoundingClientRect()"))  # fmt: skip
     page.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + box[2] / 2, y=box[1] + box[3] / 2)
     assert "HRAC (1 seed)" in page.run(readout)
 
@@ -103,7 +103,7 @@ def test_every_control_can_be_reached_by_keyboard(page):
     for _ in range(40):
         page.press("Tab")
         reached.add(page.run("document.activeElement.id || document.activeElement.tagName"))
-    assert {"chart-1", "run-1-play", "run-1-slider", "run-1-graph"} <= reached
+    assert {"success-1", "run-1-play", "run-1-slider", "run-1-graph"} <= reached
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -13,6 +13,8 @@ from support.synthetic import synthetic_run
 
 from higl.figures.report import build_report, write_report
 from higl.run.reading import find_runs, read_run
+from higl.settings.layers import apply, to_toml
+from higl.settings.presets import preset
 
 VOID = {"meta", "link", "input", "br"}
 
@@ -61,8 +63,8 @@ def test_a_page_of_one_run(runs_folder, video_bytes, tmp_path):
     assert page.count('class="moment') == 2 * 4
     assert 'class="moment on"' in page
     assert "as of 1970-01-01" in page
-    parts = ("Exploring the goal space", "Configuration", "landmarks.coverage", "Versions", "mujoco", "synthetic")
-    for words in (*parts, "Point Maze (sparse): HIGL, seed 0", "Where the time goes", "mean over the last 25k steps"):
+    parts = ("Exploration of the goal space", "Configuration", "landmarks.coverage", "Versions", "mujoco", "synthetic")
+    for words in (*parts, "Point Maze (sparse): HIGL, seed 0", "Time per stage", "smoothed over the last 25k steps"):
         assert words in page
     assert "/somewhere" not in page
     assert "a-host" not in page
@@ -84,7 +86,7 @@ def test_a_page_of_many_runs(runs_folder):
     assert "HRAC (2 seeds)" in page
     assert "tip, x and y" in page
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL).group(1))
-    assert next(series["label"] for series in data["charts"]["chart-1"]) == "HIGL (3 seeds)"
+    assert next(series["label"] for series in data["charts"]["success-1"]) == "HIGL (3 seeds)"
     assert len(data["maps"]["run-1-maps"]) == 4
 
 
@@ -100,9 +102,14 @@ def test_what_a_run_says_cannot_become_markup(tmp_path):
     assert "<script>alert" not in page
 
 
-def test_settings_that_differ_from_the_preset_are_marked(tmp_path):
-    page = build_report([read_run(synthetic_run(tmp_path / "run", snapshots=1))])
-    assert "<tr class=changed>" in page
+def test_only_settings_that_differ_from_the_preset_are_marked(run_folder):
+    config = apply(preset("point-maze"), {"seed": 7, "landmarks.coverage": 11})
+    (run_folder / "config.toml").write_text(to_toml(config))
+    page = build_report([read_run(run_folder)])
+    changed = re.findall(r'<tr class="changed">(.*?)</tr>', page)
+    assert [re.sub("<[^>]+>", " ", row).split() for row in changed] == [
+        ["landmarks.coverage", "11", str(preset("point-maze").landmarks.coverage)]
+    ]
 
 
 BREAKS = {

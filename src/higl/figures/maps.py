@@ -135,6 +135,47 @@ def path_points(snapshot: Columns) -> np.ndarray:
     return nodes[path]
 
 
+@dataclass(frozen=True)
+class Frame:
+    """The mapping from points of the goal space to pixels of a picture; y points down, as in SVG and images.
+
+    Attributes:
+        projection: the two dimensions that are shown.
+        bounds: low x, high x, low y, high y of what is shown.
+        size: pixels of the longer side.
+    """
+
+    projection: Projection
+    bounds: tuple[float, float, float, float]
+    size: float
+
+    @property
+    def scale(self) -> float:
+        """Pixels per unit of length."""
+        left, right, low, high = self.bounds
+        return self.size / max(right - left, high - low)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        left, right, low, high = self.bounds
+        return round((right - left) * self.scale), round((high - low) * self.scale)
+
+    def places(self, points: np.ndarray) -> np.ndarray:
+        """Return the pixels of points: [..., G] to [..., 2]."""
+        return self._pixels(self.projection.of(np.asarray(points, float)))
+
+    def boxes(self, walls: np.ndarray) -> np.ndarray:
+        """Return walls (low x, low y, high x, high y) in pixels (left, top, right, bottom): [N, 4] to [N, 4]."""
+        left, bottom, right, top = np.asarray(walls, float).reshape(-1, 4).T
+        corners = np.stack([np.stack([left, top], axis=-1), np.stack([right, bottom], axis=-1)], axis=1)
+        return self._pixels(corners).reshape(-1, 4)
+
+    def _pixels(self, points: np.ndarray) -> np.ndarray:
+        left, _, _, high = self.bounds
+        return np.stack([(points[..., 0] - left) * self.scale, (high - points[..., 1]) * self.scale], axis=-1)
+
+
 # --- Drawing --------------------------------------------------------------------------------------------------------
 
 

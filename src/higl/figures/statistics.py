@@ -1,4 +1,4 @@
-"""The statistics of curves: smoothing, mean and spread, the interquartile mean with stratified bootstrap intervals."""
+"""Statistics of curves: smoothing, mean and spread, interquartile mean (IQM) with stratified bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ import numpy as np
 from higl.text import steps_text
 
 Spread = Literal["std", "sem", "range", "none"]
+"""What the band around a mean shows."""
 
 LEVEL = 0.95
-"""Of bootstrap intervals."""
-_BOOTSTRAP_DRAWS = 2_000
+"""Confidence level of bootstrap intervals."""
+BOOTSTRAP_DRAWS = 2_000
 
 
 @dataclass(frozen=True)
 class Smoothing:
-    """What is done to every curve alike: the mean over the last `window` steps (0: nothing)."""
+    """The same smoothing for every curve: the mean over the last `window` steps; 0 turns it off."""
 
     window: float
 
     def __str__(self) -> str:
-        return f"mean over the last {steps_text(self.window)} steps" if self.window > 0 else "not smoothed"
+        return f"smoothed over the last {steps_text(self.window)} steps" if self.window > 0 else "not smoothed"
 
 
 def smooth(steps: np.ndarray, values: np.ndarray, at: np.ndarray, smoothing: Smoothing) -> np.ndarray:
     """Return the mean of the values within (s - window, s] for each step s of `at`; NaN outside the run's own range.
 
-    Without smoothing, and where the window holds no value, it is the last value before.
+    Without smoothing, and where the window contains no value, the result is the last value before s.
     """
     kept = np.isfinite(values)
     steps, values = steps[kept], values[kept]
@@ -45,9 +46,9 @@ def smooth(steps: np.ndarray, values: np.ndarray, at: np.ndarray, smoothing: Smo
 
 
 def interquartile_mean(scores: np.ndarray, axis: int = 0) -> np.ndarray:
-    """Return the mean of the middle half of the scores, which single outliers cannot move.
+    """Return the mean of the middle half of the scores, which single outliers do not affect.
 
-    As `scipy.stats.trim_mean` with a quarter cut off each end, whose import alone takes a second.
+    Equal to `scipy.stats.trim_mean(scores, 0.25)`, but importing that takes a second.
     """
     count = scores.shape[axis]
     middle = np.arange(count // 4, count - count // 4)
@@ -55,30 +56,40 @@ def interquartile_mean(scores: np.ndarray, axis: int = 0) -> np.ndarray:
 
 
 def stratified_bootstrap(
-    strata: Sequence[np.ndarray], draws: int = _BOOTSTRAP_DRAWS, seed: int = 0, level: float = LEVEL
+    strata: Sequence[np.ndarray], draws: int = BOOTSTRAP_DRAWS, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the IQM over all runs of all tasks and its bootstrap interval, at each step.
 
     Args:
-        strata: for each task the scores of its runs, [R, N]; runs are redrawn within their task.
-        draws: bootstrap samples.
-        seed: of the draws, so that the same runs give the same figure.
-        level: of the interval.
+        strata: for each task the scores of its runs, [R, N]; runs are resampled within their task.
+        draws: number of bootstrap samples.
+        seed: seed of the samples, so that the same runs give the same figure.
 
     Returns:
-        IQM over all runs, each of the same weight; lower and upper end of the percentile interval, NaN if a task has
-        but one run. Each [N].
+        IQM over all runs with equal weights; lower and upper end of the percentile interval, NaN if a task has only
+        one run. Each [N].
     """
     rng = np.random.default_rng(seed)
     everything = np.concatenate(strata)
     centre = interquartile_mean(everything)
-    if min(map(len, strata)) < 2:  # redrawing one run gives it back, as if there were no other it could have been
+    if min(map(len, strata)) < 2:  # resampling a single run always returns it, as if the result were certain
         return centre, np.full_like(centre, np.nan), np.full_like(centre, np.nan)
-    redrawn = [stratum[rng.integers(len(stratum), size=(draws, len(stratum)))] for stratum in strata]
-    samples = interquartile_mean(np.concatenate(redrawn, axis=1), axis=1)
-    tail = 50 * (1 - level)
+    resampled = [stratum[rng.integers(len(stratum), size=(draws, len(stratum)))] for stratum in strata]
+    samples = interquartile_mean(np.concatenate(resampled, axis=1), axis=1)
+    return centre, *percentile_interval(samples)
+
+
+def percentile_interval(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and upper end of the interval that holds a share `LEVEL` of the samples [S, ...]: [...] each."""
+    tail = 50 * (1 - LEVEL)
     low, high = np.percentile(samples, [tail, 100 - tail], axis=0)
-    return centre, low, high
+    return low, high
+
+
+def rolling_mean(values: np.ndarray, count: int) -> np.ndarray:
+    """Return the mean of every `count` consecutive values: [N] to [N - count + 1]; of all values if there are fewer."""
+    count = min(count, len(values))
+    return np.convolve(values, np.full(count, 1 / count), mode="valid") if count else np.zeros(0)
 
 
 def mean_and_spread(scores: np.ndarray, spread: Spread) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -102,7 +113,7 @@ def mean_and_spread(scores: np.ndarray, spread: Spread) -> tuple[np.ndarray, np.
 
 
 def binned(steps: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Return the mean of the values in each bin of steps (low, high]; NaN in empty ones."""
+    """Return the mean of the values in each bin of steps (low, high]; NaN in empty bins."""
     kept = np.isfinite(values)
     place = np.clip(np.searchsorted(edges, steps[kept], side="left") - 1, 0, len(edges) - 2)
     count = np.bincount(place, minlength=len(edges) - 1)

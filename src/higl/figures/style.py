@@ -1,19 +1,19 @@
-"""Colours and words that all figures share. The colours stay apart for colour-blind eyes (Okabe and Ito)."""
+"""Colours and dash patterns of all figures, chosen to be distinguishable for colour-blind readers (Okabe and Ito)."""
 
 from __future__ import annotations
 
 import colorsys
 
-ALGORITHM_COLOURS = {"higl": "#0072B2", "hrac": "#D55E00", "hiro": "#009E73"}
-OTHER_COLOUR = "#7A5195"
-DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
-"""Dash patterns of an algorithm's variants, in points."""
+_ALGORITHM_COLOURS = {"higl": "#0072B2", "hrac": "#D55E00", "hiro": "#009E73"}
+_OTHER_ALGORITHM = "#7A5195"
+# Dash patterns of an algorithm's variants, in points.
+_DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
 
 VISITED, COVERAGE, NOVELTY = "#9AA3AD", "#0072B2", "#D6301D"
 STATE, GOAL, SUBGOAL, PSEUDO, PATH, EDGE = "#111111", "#009E73", "#B8860B", "#7A5195", "#111111", "#8894A0"
 WALL, FLOOR = "#4A5463", "#F6F7F9"
 
-STAGE_COLOURS = {
+_STAGE_COLOURS = {
     "low": "#0072B2",
     "high": "#D55E00",
     "novelty": "#CC79A7",
@@ -21,7 +21,7 @@ STAGE_COLOURS = {
     "collect": "#E0A800",
     "remember": "#8A8F98",
 }
-OTHER_STAGE = "#C9CDD3"
+_OTHER_STAGE = "#C9CDD3"
 
 
 def _parts(colour: str) -> tuple[float, float, float]:
@@ -30,22 +30,27 @@ def _parts(colour: str) -> tuple[float, float, float]:
 
 
 def _shifted(colour: str, shift: float) -> str:
-    """Return a colour lighter (or darker) by a share of the way from black to white."""
+    """Return a colour with its lightness (0 black, 1 white) changed by `shift`."""
     hue, light, saturation = colorsys.rgb_to_hls(*_parts(colour))
     changed = colorsys.hls_to_rgb(hue, min(max(light + shift, 0.12), 0.8), saturation)
     return "#" + "".join(f"{round(255 * part):02X}" for part in changed)
 
 
 def lighter(colour: str) -> str:
-    """Return a colour's twin for dark backgrounds."""
+    """Return a lighter version of a colour, for dark backgrounds."""
     return _shifted(colour, 0.2)
 
 
 def variant_colour(algo: str, variant: int) -> str:
-    """Return the colour of a curve: one hue for each algorithm, its variants lighter and darker in turn."""
-    return _shifted(ALGORITHM_COLOURS.get(algo, OTHER_COLOUR), (0.0, 0.22, -0.12, 0.34)[variant % 4])
+    """Return the colour of a curve: one hue for each algorithm, a different lightness for each variant."""
+    return _shifted(_ALGORITHM_COLOURS.get(algo, _OTHER_ALGORITHM), (0.0, 0.22, -0.12, 0.34)[variant % 4])
+
+
+def stage_colour(stage: str) -> str:
+    """Return the colour of a training stage; unmeasured time is grey."""
+    return _STAGE_COLOURS.get(stage, _OTHER_STAGE)
 
 
 def dashes(variant: int) -> tuple[int, ...]:
     """Return the dash pattern of a variant's line; empty for a solid line."""
-    return DASHES[variant % len(DASHES)]
+    return _DASHES[variant % len(_DASHES)]

@@ -1,39 +1,42 @@
-"""Drawings for the report page: inline SVG with classes, so that the page's style decides light or dark.
+"""Drawings for the report page: inline SVG with classes, so that the page's style sheet decides between light and dark.
 
-Text has the size of the page's when a drawing is shown as wide as it is drawn; phones show it a little smaller.
+Text has the size of the page's text when a drawing is shown at its own width; phones show it slightly smaller.
+Numbers go into the markup as they are; every text is escaped.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from html import escape
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 import numpy as np
+from markupsafe import Markup, escape
 
 from higl.figures import style
-from higl.figures.curves import OTHER, Curve, Panel, StageTimes
-from higl.figures.maps import Projection, edge_lines, extent, path_points, points_of
-from higl.figures.style import lighter
+from higl.figures.maps import Frame, Projection, edge_lines, extent, path_points, points_of
+from higl.figures.panels import Curve, Panel, StageTimes
 from higl.run.reading import Columns
-from higl.text import steps_text
+from higl.text import steps_text, tick_text
+
+MapKind = Literal["landmarks", "paths"]
 
 WIDE, SMALL = (660, 340), (400, 250)
 """Width and height of a chart that has a row of its own, and of one among others."""
-_LEFT, _RIGHT, _TOP = 52, 12, 12
 MAP = 400
-# Points of a drawing: more cannot be told apart, and the page would grow.
+"""Longer side of a map."""
+_LEFT, _RIGHT, _TOP = 52, 12, 12
+# More points could not be distinguished and would only enlarge the page.
 _MOST_VISITED, _MOST_ON_A_PATH = 700, 120
 
 
 def two_colours(light: str) -> str:
-    """Return a colour for light pages and its lighter twin for dark ones, as the page's style reads them."""
-    return f"--l:{light};--d:{lighter(light)}"
+    """Return a colour for light pages and a lighter one for dark pages, as variables of the style sheet."""
+    return f"--l:{light};--d:{style.lighter(light)}"
 
 
 def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Return round numbers within a range, about `count` of them."""
+    """Return about `count` round numbers within a range."""
     if not (math.isfinite(low) and math.isfinite(high)) or high <= low:
         return [low] if math.isfinite(low) else []
     rough = (high - low) / count
@@ -48,59 +51,60 @@ def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 class Axes:
-    """The mapping from steps and values to places in a chart."""
+    """The mapping from steps and values to pixels of a chart."""
 
     def __init__(self, panel: Panel, width: int, height: int):
-        # Room below for two lines of text, which phones show larger.
+        # Two lines of text below, which phones show larger, need space in proportion to the width.
         self.left, self.right, self.top, self.bottom = _LEFT, width - _RIGHT, _TOP, height - 0.11 * width
         steps = [curve.steps[-1] for curve in panel.curves if len(curve.steps)]
         self.last = float(max(steps, default=1.0)) or 1.0
-        self.low, self.high = panel.limits or _range(panel)
+        self.low, self.high = panel.limits or _value_range(panel)
 
     def x(self, step: Any) -> Any:
-        """Return the places of steps."""
+        """Return the horizontal positions of steps."""
         return self.left + (self.right - self.left) * np.asarray(step) / self.last
 
     def y(self, value: Any) -> Any:
-        """Return the places of values."""
+        """Return the vertical positions of values."""
         share = (np.clip(value, self.low, self.high) - self.low) / (self.high - self.low)
         return self.bottom - (self.bottom - self.top) * share
 
+    def places(self, steps: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return the positions of points: [N] and [N] to [N, 2]."""
+        return np.stack([self.x(steps), self.y(values)], axis=-1)
 
-def _range(panel: Panel) -> tuple[float, float]:
-    """Return a range of values that holds all curves and most of their bands."""
+
+def _value_range(panel: Panel) -> tuple[float, float]:
+    """Return a range of values that holds all curves and their bands, and zero if that is near."""
     values = np.concatenate([np.concatenate([c.centre, c.low, c.high]) for c in panel.curves] + [np.zeros(0)])
     values = values[np.isfinite(values)]
     if len(values) == 0:
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())
-    if low > 0 and low < 0.5 * high:
+    if 0 < low < 0.5 * high:
         low = 0.0
     margin = 0.05 * (high - low) or 0.5
     return low - (margin if low else 0.0), high + margin
 
 
-def chart(panel: Panel, key: str, *, wide: bool) -> str:
-    """Return a panel's curves as SVG; `key` names it for the page's script."""
+def chart(panel: Panel, key: str, *, wide: bool) -> Markup:
+    """Return a panel's curves as SVG; the page's script finds it by `key`."""
     width, height = WIDE if wide else SMALL
     axes = Axes(panel, width, height)
-    parts = [_grid(axes)]
-    parts += [_band(axes, curve) for curve in panel.curves]
-    parts += [_line(axes, curve) for curve in panel.curves]
-    if not any(len(curve.steps) for curve in panel.curves):
-        parts.append(f'<text class="tick" x="{width / 2}" y="{height / 2}" text-anchor="middle">nothing yet</text>')
+    parts = [_grid(axes), *(_band(axes, curve) for curve in panel.curves), *(_line(axes, c) for c in panel.curves)]
+    if panel.is_empty:
+        parts.append(f'<text class="tick" x="{width / 2}" y="{height / 2}" text-anchor="middle">no data yet</text>')
     parts.append(f'<line class="cursor" x1="0" x2="0" y1="{axes.top}" y2="{axes.bottom:.1f}" visibility="hidden"/>')
-    summary = "; ".join(f"{curve.label} {_last(curve)}" for curve in panel.curves if len(curve.steps))
-    label = escape(f"{panel.quantity} against steps, {panel.title}. At the end: {summary or 'nothing yet'}", quote=True)
-    shape = "chart wide" if wide else "chart"
-    return (
-        f'<svg class="{shape}" id="{key}" viewBox="0 0 {width} {height}" tabindex="0" role="img" '
-        f'aria-label="{label}" data-left="{axes.left}" data-right="{axes.right}" data-last="{axes.last:g}">'
-        f"{''.join(parts)}</svg>"
+    ends = "; ".join(f"{curve.label} {_last_value(curve)}" for curve in panel.curves if len(curve.steps))
+    label = f"{panel.quantity} against environment steps, {panel.title}. Last values: {ends or 'none yet'}"
+    return Markup(
+        f'<svg class="{"chart wide" if wide else "chart"}" id="{escape(key)}" viewBox="0 0 {width} {height}" '
+        f'tabindex="0" role="img" aria-label="{escape(label)}" data-left="{axes.left}" data-right="{axes.right}" '
+        f'data-last="{axes.last:g}">{"".join(parts)}</svg>'
     )
 
 
-def _last(curve: Curve) -> str:
+def _last_value(curve: Curve) -> str:
     finite = curve.centre[np.isfinite(curve.centre)]
     return f"{finite[-1]:.3g}" if len(finite) else "unknown"
 
@@ -110,7 +114,8 @@ def _grid(axes: Axes) -> str:
     for value in nice_ticks(axes.low, axes.high):
         y = float(axes.y(value))
         parts.append(f'<line class="grid" x1="{axes.left}" x2="{axes.right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="tick" x="{axes.left - 6}" y="{y + 4:.1f}" text-anchor="end">{_tick(value)}</text>')
+        label = tick_text(value)
+        parts.append(f'<text class="tick" x="{axes.left - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
     for step in nice_ticks(0.0, axes.last):
         x = float(axes.x(step))
         anchor = "end" if x > axes.right - 12 else "middle"
@@ -126,41 +131,33 @@ def _grid(axes: Axes) -> str:
     )
 
 
-def _tick(value: float) -> str:
-    """Return a short number: 0.25, 1.5e-4."""
-    if value == 0 or abs(value) >= 1e-2:
-        return f"{value:.4g}"
-    mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{float(mantissa):g}e{int(exponent)}"
-
-
 def _band(axes: Axes, curve: Curve) -> str:
     known = np.isfinite(curve.low) & np.isfinite(curve.high)
     if known.sum() < 2:
         return ""
     steps, low, high = curve.steps[known], curve.low[known], curve.high[known]
-    points = [*zip(steps, high, strict=True), *zip(steps[::-1], low[::-1], strict=True)]
-    places = " ".join(f"{float(axes.x(step)):.1f},{float(axes.y(value)):.1f}" for step, value in points)
-    return f'<polygon class="band" style="{two_colours(curve.colour)}" points="{places}"/>'
+    outline = axes.places(np.concatenate([steps, steps[::-1]]), np.concatenate([high, low[::-1]]))
+    return f'<polygon class="band" style="{two_colours(curve.colour)}" points="{_points(outline)}"/>'
 
 
 def _line(axes: Axes, curve: Curve) -> str:
     known = np.isfinite(curve.centre)
-    points = np.stack([axes.x(curve.steps[known]), axes.y(curve.centre[known])], axis=-1)
-    if len(points) == 0:
+    places = axes.places(curve.steps[known], curve.centre[known])
+    if len(places) == 0:
         return ""
     complete = curve.count[known] == curve.seeds
     dash = " ".join(str(1.5 * part) for part in style.dashes(curve.variant))
     look = f'style="{two_colours(curve.colour)}" stroke-dasharray="{dash}"'
-    thin = f'<polyline class="curve thin" {look} points="{_places(points)}"/>' if not complete.all() else ""
+    thin = f'<polyline class="curve thin" {look} points="{_points(places)}"/>' if not complete.all() else ""
     dot = ""
-    if len(points) == 1:
-        dot = f'<circle class="dot" {look} cx="{points[0, 0]:.1f}" cy="{points[0, 1]:.1f}" r="3"/>'
-    return f'{thin}<polyline class="curve" {look} points="{_places(points[complete])}"/>{dot}'
+    if len(places) == 1:
+        dot = f'<circle class="dot" {look} cx="{places[0, 0]:.1f}" cy="{places[0, 1]:.1f}" r="3"/>'
+    return f'{thin}<polyline class="curve" {look} points="{_points(places[complete])}"/>{dot}'
 
 
-def _places(points: np.ndarray) -> str:
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+def _points(places: np.ndarray) -> str:
+    """Return positions [N, 2] as the value of a `points` attribute."""
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
 def chart_data(panel: Panel) -> list[dict[str, Any]]:
@@ -176,128 +173,126 @@ def chart_data(panel: Panel) -> list[dict[str, Any]]:
 # --- Maps -----------------------------------------------------------------------------------------------------------
 
 
-class Frame:
-    """The mapping from goal-space points to places in a map."""
-
-    def __init__(self, snapshots: Sequence[Columns], projection: Projection):
-        self.projection = projection
-        self.left, self.right, self.low, self.high = extent(snapshots, projection)
-        self.scale = MAP / max(self.right - self.left, self.high - self.low)
-        self.width = round((self.right - self.left) * self.scale)
-        self.height = round((self.high - self.low) * self.scale)
-
-    def places(self, points: np.ndarray) -> np.ndarray:
-        """Return places of points: [..., G] to [..., 2]."""
-        x, y = np.moveaxis(self.projection.of(np.asarray(points, float)), -1, 0)
-        return np.stack([(x - self.left) * self.scale, (self.high - y) * self.scale], axis=-1)
-
-
-def map_svg(snapshots: Sequence[Columns], projection: Projection, kind: str, label: str) -> str:
-    """Return all moments of a map in one SVG, the last one shown. `kind`: "landmarks" or "paths"."""
-    frame = Frame(snapshots, projection)
+def map_svg(snapshots: Sequence[Columns], projection: Projection, kind: MapKind, label: str) -> Markup:
+    """Return a map of landmarks or of evaluation paths at all moments as one SVG, which shows the last moment."""
+    frame = Frame(projection, extent(snapshots, projection), MAP)
+    width, height = frame.shape
     draw = _landmarks if kind == "landmarks" else _evaluation
     last = len(snapshots) - 1
     moments = "".join(
         f'<g class="moment{" on" if number == last else ""}">{draw(snapshot, frame)}</g>'
         for number, snapshot in enumerate(snapshots)
     )
-    return (
-        f'<svg class="map" viewBox="0 0 {frame.width} {frame.height}" role="img" '
-        f'aria-label="{escape(label, quote=True)}">'
-        f'<rect class="floor" width="{frame.width}" height="{frame.height}"/>{_walls(snapshots, frame)}'
-        f"{moments}</svg>"
+    return Markup(
+        f'<svg class="map" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">'
+        f'<rect class="floor" width="{width}" height="{height}"/>{_walls(snapshots, frame)}{moments}</svg>'
     )
 
 
 def _walls(snapshots: Sequence[Columns], frame: Frame) -> str:
     walls = next((s["walls"] for s in snapshots if len(s.get("walls", ()))), np.zeros((0, 4)))
-    boxes = []
-    for x0, y0, x1, y1 in walls:
-        x, y = (x0 - frame.left) * frame.scale, (frame.high - y1) * frame.scale
-        wide, tall = (x1 - x0) * frame.scale + 0.5, (y1 - y0) * frame.scale + 0.5
-        boxes.append(f'<rect class="wall" x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{tall:.1f}"/>')
-    return "".join(boxes)
+    # Half a pixel more closes the gaps between neighbours.
+    return "".join(
+        f'<rect class="wall" x="{x0:.1f}" y="{y0:.1f}" width="{x1 - x0 + 0.5:.1f}" height="{y1 - y0 + 0.5:.1f}"/>'
+        for x0, y0, x1, y1 in frame.boxes(walls)
+    )
 
 
-def _goal(snapshot: Columns, frame: Frame, name: str = "goal") -> str:
-    radius = float(snapshot.get("radius", np.nan)) * frame.scale
-    marks = []
-    for x, y in np.unique(frame.places(points_of(snapshot, name)).round(1).reshape(-1, 2), axis=0):
-        if math.isfinite(radius) and frame.projection.decides:
-            marks.append(f'<circle class="radius" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>')
-        marks.append(f'<path class="goal" d="{_star(x, y, 10)}"/>')
-    return "".join(marks)
+def _circles(kind: str, places: Iterable[np.ndarray], radius: float) -> str:
+    return "".join(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"/>' for x, y in places)
 
 
-def _star(x: float, y: float, radius: float) -> str:
+def _squares(kind: str, places: Iterable[np.ndarray], half: float) -> str:
+    side = f'width="{2 * half:g}" height="{2 * half:g}"'
+    return "".join(f'<rect class="{kind}" x="{x - half:.1f}" y="{y - half:.1f}" {side}/>' for x, y in places)
+
+
+def _crosses(kind: str, places: Iterable[np.ndarray]) -> str:
+    return "".join(f'<path class="{kind}" d="M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10"/>' for x, y in places)
+
+
+def star(x: float, y: float, radius: float) -> str:
+    """Return the path of a five-pointed star."""
     turns = np.pi * (np.arange(10) / 5 - 0.5)
     size = np.where(np.arange(10) % 2 == 0, radius, 0.42 * radius)
     points = np.stack([x + size * np.cos(turns), y + size * np.sin(turns)], axis=1)
     return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points) + "Z"
 
 
+def _goals(snapshot: Columns, frame: Frame, name: str) -> str:
+    places = np.unique(frame.places(points_of(snapshot, name)).round(1).reshape(-1, 2), axis=0)
+    radius = float(snapshot.get("radius", np.nan)) * frame.scale
+    reach = _circles("radius", places, round(radius, 1)) if math.isfinite(radius) and frame.projection.decides else ""
+    return reach + "".join(f'<path class="goal" d="{star(x, y, 10)}"/>' for x, y in places)
+
+
 def _landmarks(snapshot: Columns, frame: Frame) -> str:
-    """Return visited states, graph, landmarks, goal, state and plan of a snapshot."""
-    visited = points_of(snapshot, "visited")
+    """Return visited states, goal, graph, landmarks, start and plan of a snapshot."""
+
+    def places(name: str) -> np.ndarray:
+        return frame.places(points_of(snapshot, name))
+
+    visited = places("visited")
     visited = visited[:: max(1, math.ceil(len(visited) / _MOST_VISITED))]
-    # Dots as the round ends of lines of no length: one element for all of them.
-    dots = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in frame.places(visited))
-    parts = [f'<path class="visited" d="{dots}"/>', _goal(snapshot, frame)]
-    lines = "".join(f"M{a[0]:.1f} {a[1]:.1f}L{b[0]:.1f} {b[1]:.1f}" for a, b in frame.places(edge_lines(snapshot)))
-    parts.append(f'<path class="edge graph" d="{lines}"/>')
-    for x, y in frame.places(points_of(snapshot, "coverage")):
-        parts.append(f'<circle class="coverage" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>')
-    for x, y in frame.places(points_of(snapshot, "novelty")):
-        parts.append(f'<path class="novelty" d="M{x:.1f} {y - 6:.1f}l5.4 9.6h-10.8Z"/>')
-    for x, y in frame.places(points_of(snapshot, "state")):
-        parts.append(f'<rect class="state" x="{x - 5:.1f}" y="{y - 5:.1f}" width="10" height="10"/>')
-    return "".join(parts) + f'<g class="graph">{_plan(snapshot, frame)}</g>'
+    # Lines of no length with round ends are dots: one element for all of them.
+    dots = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in visited)
+    edges = "".join(_segment(a, b) for a, b in frame.places(edge_lines(snapshot)))
+    triangles = (f'<path class="novelty" d="M{x:.1f} {y - 6:.1f}l5.4 9.6h-10.8Z"/>' for x, y in places("novelty"))
+    return (
+        f'<path class="visited" d="{dots}"/>{_goals(snapshot, frame, "goal")}<path class="edge graph" d="{edges}"/>'
+        f"{_circles('coverage', places('coverage'), 4.5)}{''.join(triangles)}{_squares('state', places('state'), 5)}"
+        f'<g class="graph">{_plan(snapshot, frame)}</g>'
+    )
+
+
+def _segment(start: np.ndarray, end: np.ndarray) -> str:
+    return f"M{start[0]:.1f} {start[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"
 
 
 def _plan(snapshot: Columns, frame: Frame) -> str:
     """Return the shortest path, the selected landmark, the pseudo-landmark and the subgoal."""
     path = frame.places(path_points(snapshot))
-    parts = [f'<polyline class="path" points="{_places(path)}"/>'] if len(path) else []
-    for x, y in frame.places(points_of(snapshot, "selected")):
-        parts.append(f'<circle class="selected" cx="{x:.1f}" cy="{y:.1f}" r="9"/>')
-    for x, y in frame.places(points_of(snapshot, "pseudo_landmark")):
-        parts.append(f'<path class="pseudo" d="M{x:.1f} {y - 7:.1f}l7 7l-7 7l-7 -7Z"/>')
-    state, subgoal = (frame.places(points_of(snapshot, name)) for name in ("state", "subgoal"))
-    for (x0, y0), (x1, y1) in zip(state, subgoal, strict=False):
-        parts.append(f'<path class="towards" d="M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}"/>')
-        parts.append(f'<path class="subgoal" d="M{x1 - 5:.1f} {y1 - 5:.1f}l10 10m0 -10l-10 10"/>')
+    state, selected, pseudo, subgoal = (
+        frame.places(points_of(snapshot, name)) for name in ("state", "selected", "pseudo_landmark", "subgoal")
+    )
+    parts = [f'<polyline class="path" points="{_points(path)}"/>'] if len(path) else []
+    parts.append(_circles("selected", selected, 9))
+    parts += [f'<path class="pseudo" d="M{x:.1f} {y - 7:.1f}l7 7l-7 7l-7 -7Z"/>' for x, y in pseudo]
+    for start, end in zip(state, subgoal, strict=False):
+        parts += [f'<path class="towards" d="{_segment(start, end)}"/>', _crosses("subgoal", [end])]
     return "".join(parts)
 
 
 def _evaluation(snapshot: Columns, frame: Frame) -> str:
-    """Return the ways of the evaluation's episodes, and the points that the high level asked for in the first."""
-    parts = [_goal(snapshot, frame, "eval_goals" if "eval_goals" in snapshot else "goal")]
-    for x, y in frame.places(points_of(snapshot, "subgoals")):
-        parts.append(f'<circle class="asked" cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>')
+    """Return the paths of the evaluation episodes, and the subgoals of the first."""
+    parts = [
+        _goals(snapshot, frame, "eval_goals" if "eval_goals" in snapshot else "goal"),
+        _circles("asked", frame.places(points_of(snapshot, "subgoals")), 2.5),
+    ]
     paths, success = snapshot.get("eval_paths", np.zeros((0, 0, 2))), snapshot.get("eval_success", ())
     goals = snapshot.get("eval_goals", np.full((len(paths), *paths.shape[2:]), np.nan))
+    radius = float(snapshot.get("radius", np.nan))
     for path, reached, goal in zip(paths, success, goals, strict=False):
         path = path[np.isfinite(path).all(axis=1)]
-        if len(path) == 0:
-            continue
-        path = path[: _reached_at(path, goal, float(snapshot.get("radius", np.nan))) + 1] if reached else path
-        path = path[np.unique(np.linspace(0, len(path) - 1, min(len(path), _MOST_ON_A_PATH)).astype(int))]
-        places = frame.places(path)
-        (x0, y0), (x1, y1) = places[0], places[-1]
-        kind = "reached" if reached else "missed"
-        parts.append(f'<polyline class="way {kind}" points="{_places(places)}"/>')
-        parts.append(f'<rect class="state" x="{x0 - 4:.1f}" y="{y0 - 4:.1f}" width="8" height="8"/>')
-        if reached:
-            parts.append(f'<circle class="end reached" cx="{x1:.1f}" cy="{y1:.1f}" r="5"/>')
-        else:
-            parts.append(f'<path class="end missed" d="M{x1 - 5:.1f} {y1 - 5:.1f}l10 10m0 -10l-10 10"/>')
+        if len(path):
+            shown = path[: _reached_at(path, goal, radius) + 1] if reached else path
+            parts.append(_way(shown, frame, reached=bool(reached)))
     return "".join(parts)
 
 
-def _reached_at(path: np.ndarray, goal: np.ndarray, radius: float) -> int:
-    """Return the first place on a path [T, G] within the radius of the goal; its last if there is none.
+def _way(path: np.ndarray, frame: Frame, *, reached: bool) -> str:
+    """Return one episode's path [T, G] with its start and its end."""
+    path = path[np.unique(np.linspace(0, len(path) - 1, min(len(path), _MOST_ON_A_PATH)).astype(int))]
+    places = frame.places(path)
+    end = _circles("end reached", places[-1:], 5) if reached else _crosses("end missed", places[-1:])
+    line = f'<polyline class="way {"reached" if reached else "missed"}" points="{_points(places)}"/>'
+    return line + _squares("state", places[:1], 4) + end
 
-    Of six numbers (tip and puck) only the last three decide.
+
+def _reached_at(path: np.ndarray, goal: np.ndarray, radius: float) -> int:
+    """Return the first index of a path [T, G] within the radius of the goal; the last index if there is none.
+
+    Of six numbers (tip and puck) only the last three count.
     """
     decides = slice(3, 6) if path.shape[1] == 6 else slice(None)
     near = np.flatnonzero(np.linalg.norm((path - goal)[:, decides], axis=1) <= radius)
@@ -307,16 +302,14 @@ def _reached_at(path: np.ndarray, goal: np.ndarray, radius: float) -> int:
 # --- Times ----------------------------------------------------------------------------------------------------------
 
 
-def times_bar(times: StageTimes) -> str:
+def times_bar(times: StageTimes) -> Markup:
     """Return where the time went as one bar."""
     parts, x = [], 0.0
-    total = sum(times.milliseconds.values()) + times.other
-    for stage, taken in [*times.milliseconds.items(), (OTHER, times.other)]:
-        wide = 100 * taken / total if total else 0.0
-        colour = style.STAGE_COLOURS.get(stage, style.OTHER_STAGE)
+    for stage, taken in times.stages.items():
+        wide = 100 * taken / times.total
         parts.append(
-            f'<rect x="{x:.2f}%" y="0" width="{wide:.2f}%" height="22" fill="{colour}">'
-            f"<title>{escape(stage)}: {taken:.2f} ms a step, {wide:.0f}%</title></rect>"
+            f'<rect x="{x:.2f}%" y="0" width="{wide:.2f}%" height="22" fill="{style.stage_colour(stage)}">'
+            f"<title>{escape(stage)}: {taken:.2f} ms per step, {wide:.0f}%</title></rect>"
         )
         x += wide
-    return f'<svg class="bar" role="img" aria-label="time of each stage" height="22">{"".join(parts)}</svg>'
+    return Markup(f'<svg class="bar" role="img" aria-label="time of each stage" height="22">{"".join(parts)}</svg>')

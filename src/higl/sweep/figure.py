@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from higl.errors import NoRunsError
-from higl.figures.curves import Panel, draw_curves, evaluation_panels, save
+from higl.figures.curves import draw_curves, save
 from higl.figures.maps import draw_landmarks
+from higl.figures.panels import Panel, evaluation_panels
 from higl.run.naming import task_title
 from higl.run.reading import Run, read_run
 from higl.sweep.catalogue import Entry

@@ -1,11 +1,12 @@
 "use strict";
-// The page works without this script: curves, the last landmark map and all tables are there. It adds the slider,
-// the read-out of curves, and, on a page that `higl watch` serves, the refreshing.
+// The page shows curves, the last landmark map and all tables without this script. The script adds the slider, the
+// values under the pointer and, on a page that `higl watch` serves, automatic updates.
 (() => {
-  const say = (steps) =>
+  // As `steps_text` in higl/text.py.
+  const stepsText = (steps) =>
     steps >= 1e6 ? `${+(steps / 1e6).toPrecision(3)}M` : steps >= 1e3 ? `${+(steps / 1e3).toPrecision(3)}k` : `${steps}`;
 
-  // --- Curves: a cursor that follows the pointer, or the arrow keys ---
+  // --- Curves: a cursor that follows the pointer or the arrow keys ---
 
   function nearest(steps, wanted) {
     let low = 0, high = steps.length - 1;
@@ -34,7 +35,7 @@
       const values = drawn
         .filter((curve) => step >= curve.steps[0] && step <= curve.steps[curve.steps.length - 1])
         .map((curve) => `${curve.label} ${curve.values[nearest(curve.steps, step)]}`);
-      readout.textContent = `${say(step)} steps: ${values.join(", ")}`;
+      readout.textContent = `${stepsText(step)} steps: ${values.join(", ")}`;
     }
     function hide() {
       cursor.setAttribute("visibility", "hidden");
@@ -106,7 +107,7 @@
     for (const [key, titles] of Object.entries(data.maps)) prepareMaps(document.getElementById(key), titles);
   }
 
-  // What a reader has set stays when the page is refreshed; a slider at its end stays at the end.
+  // An update keeps the reader's choices; a slider at its end stays at the end.
   function remember() {
     const state = { sliders: {}, boxes: {}, open: [], focus: document.activeElement?.id };
     for (const slider of document.querySelectorAll("input[type=range]"))
@@ -156,16 +157,16 @@
           await refresh();
           known = version;
         }
-        notice.textContent = `live, looked at ${new Date().toLocaleTimeString()}`;
+        notice.textContent = `live, checked at ${new Date().toLocaleTimeString()}`;
       } catch {
-        notice.textContent = "higl watch has ended: this page stays as it was";
+        notice.textContent = "higl watch has stopped: this page no longer updates";
       }
       setTimeout(look, 1000 * seconds);
     };
     setTimeout(look, 1000 * seconds);
   }
 
-  // A link to a run unfolds it.
+  // A link to a run opens its section.
   function unfold() {
     const target = location.hash && document.getElementById(location.hash.slice(1));
     if (target && target.tagName === "DETAILS") {

@@ -1,0 +1,36 @@
+"""Numbers and values as people read them."""
+
+import pytest
+
+from higl.text import counted, duration, number_text, steps_text, tick_text, value_text
+
+
+@pytest.mark.parametrize(("steps", "text"), [(0, "0"), (950, "950"), (60_000, "60k"), (1_250_000, "1.25M")])
+def test_steps(steps, text):
+    assert steps_text(steps) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(42, "42s"), (200, "3m 20s"), (7500, "2h 05m")])
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(("number", "text"), [(4.0, "4"), (0.02, "0.02"), (1e-5, "1e-05"), (0.1234567, "0.1234567")])
+def test_numbers_are_short_and_exact(number, text):
+    assert number_text(number) == text
+
+
+def test_plurals():
+    assert (counted(1, "core"), counted(2, "core")) == ("1 core", "2 cores")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [((300, 300), "300, 300"), ([0.5, 1.0], "0.5, 1"), (True, "True"), ("best", "best")]
+)
+def test_values_of_settings(value, text):
+    assert value_text(value) == text
+
+
+@pytest.mark.parametrize(("number", "text"), [(0.25, "0.25"), (1200.0, "1200"), (0.0, "0"), (1.5e-4, "1.5e-4")])
+def test_ticks(number, text):
+    assert tick_text(number) == text
