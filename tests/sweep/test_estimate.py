@@ -55,7 +55,6 @@ def test_settings_that_may_change_the_cost_are_measured_anew(name, value):
 @pytest.mark.parametrize(
     ("name", "value"),
     [("seed", 5), ("steps", 7), ("reward", "dense"), ("landmarks.shift", 4.0), ("adjacency.degree", 9)],
-    [("seed", 5), ("steps", 7), ("reward", "dense"), ("landmarks.shift", 4.0), ("adjacency.degree", 9)],
 )
 def test_settings_that_do_not_change_the_cost_are_not_measured_anew(name, value):
     base = preset("ant-maze-u")
