@@ -71,14 +71,14 @@ def results(arguments: list[str]) -> int:
 
 def add(options: AddOptions) -> int:
     """Add runs to the results."""
-    from higl.sweep.results import add_run, keep_test
+    from higl.sweep.results import add_run, add_test
 
     if options.test < 0:
         raise SettingsError(f"--test {options.test}: expected a number 0 or more")
     for run in options.runs:
         place = add_run(run, options.results, variant=options.variant, partial=options.partial)
         if options.test:
-            keep_test(place, _tested(run, options.test))
+            add_test(place, _tested(run, options.test))
         print(place)
     return 0
 

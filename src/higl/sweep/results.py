@@ -1,6 +1,6 @@
-"""`results/`: of each run worth keeping the small text files, without anything about whose machine it ran on.
+"""The folder `results/`: settings, evaluations and facts of runs, without anything that identifies a machine.
 
-results/TASK-REWARD/ALGO[-VARIANT]/seed-N/{config.toml,eval.csv,facts.json,test.json}; the last if it was measured.
+results/TASK-REWARD/ALGO[-VARIANT]/seed-N/{config.toml,eval.csv,facts.json,test.json}; `test.json` is optional.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from higl.errors import ResultsError, RunFolderError, SettingsError
+import numpy as np
+
+from higl.errors import ResultsError, RunFolderError
 from higl.run.files import CONFIG, EVALUATIONS, replace_file
 from higl.run.naming import algorithm_name, different_settings, task_name
 from higl.run.reading import last_step, read_config, read_evaluations, read_facts, run_status
 from higl.settings.config import Config
 from higl.settings.layers import to_toml
+from higl.sweep.statistics import SeedCurve
 
 RESULT_FACTS = "facts.json"
 TEST = "test.json"
@@ -29,99 +32,107 @@ _VARIANT = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 
 @dataclass(frozen=True)
 class Result:
-    """One seed in `results/`."""
+    """One seed in `results/`.
+
+    Attributes:
+        path: its folder.
+        config: the settings of the run.
+        facts: content of `facts.json`.
+        curve: success at each evaluation.
+        test: summary of the test episodes of the final policy, if it was tested.
+    """
 
     path: Path
     config: Config
     facts: Mapping[str, Any]
-    steps: tuple[int, ...]
-    success: tuple[float, ...]
+    curve: SeedCurve
     test: Mapping[str, Any] | None = None
 
     @property
-    def group(self) -> str:
-        """Algorithm and variant, as the folder says."""
-        return self.path.parent.name
+    def task(self) -> str:
+        """Task and reward, the name of the outer folder."""
+        return self.path.parent.parent.name
 
     @property
     def variant(self) -> str:
-        """Variant, as the folder says; empty for a preset's own settings."""
-        return self.group.removeprefix(self.config.algo).removeprefix("-")
+        """Variant, from the name of the folder; empty for the settings of the preset `best`."""
+        return self.path.parent.name.removeprefix(self.config.algo).removeprefix("-")
 
 
 # --- Adding ---------------------------------------------------------------------------------------------------------
 
 
 def add_run(run: Path, results: Path, *, variant: str | None = None, partial: bool = False) -> Path:
-    """Copy what is worth keeping of a run; return where it is.
+    """Copy settings, evaluations and facts of a run into `results/`; return the new folder.
 
     Args:
-        run: its folder.
-        results: the folder of all results.
-        variant: name of the variant, if the one that the settings give is not the right one.
-        partial: take a run also if it has not finished.
+        run: the run folder.
+        results: the folder `results/`.
+        variant: name of the variant; by default, what differs from the preset `best`.
+        partial: accept a run that has not finished.
 
     Raises:
-        ResultsError: the run has not finished, has no evaluations, or its place is taken by another.
-        RunFolderError: it is no run folder, or a damaged one.
+        ResultsError: the run has not finished or has no evaluations, or the folder holds another run.
+        RunFolderError: this is not a run folder, or it is damaged.
     """
     facts, config = read_facts(run), read_config(run)
     facts["status"] = run_status(run, facts, config.steps)
     if facts["status"] != "finished" and not partial:
-        raise ResultsError(f"{run} is {facts['status']}, not finished: --partial takes it as it is")
-    if not _evaluation_rows(run):
+        raise ResultsError(f"{run} is {facts['status']}, not finished: use --partial to add it as it is")
+    if not _read_curve(run).last:
         raise ResultsError(f"{run} has no evaluations yet")
     place = results / task_name(config) / _group_name(config, variant) / f"seed-{config.seed}"
     _check_place(place, config, last_step(run))
-    kept = result_facts(facts, config, last_step(run))
-    if not _has_policy_of(place, kept):
+    new_facts = result_facts(facts, config, last_step(run))
+    if not _holds_same_policy(place, new_facts):
         (place / TEST).unlink(missing_ok=True)
     place.mkdir(parents=True, exist_ok=True)
     replace_file(place / CONFIG, to_toml(config).encode())
     shutil.copyfile(run / EVALUATIONS, place / EVALUATIONS)
-    replace_file(place / RESULT_FACTS, (json.dumps(kept, indent=1) + "\n").encode())
+    _write_json(place / RESULT_FACTS, new_facts)
     return place
 
 
-def _has_policy_of(place: Path, facts: Mapping[str, Any]) -> bool:
-    """Return whether a place has the same run as it is now, so that a test of its policy still holds.
+def add_test(place: Path, summary: Mapping[str, Any]) -> None:
+    """Add the summary of the test episodes of a run's final policy to its result."""
+    _write_json(place / TEST, summary)
 
-    Settings are not compared: a run keeps them, and a place has one kind.
-    """
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    replace_file(path, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def _holds_same_policy(place: Path, facts: Mapping[str, Any]) -> bool:
+    """Return whether a folder already holds this run at the same step, so that a test of its policy remains valid."""
     if not (place / RESULT_FACTS).is_file():
         return False
     earlier = read_result(place).facts
     return all(earlier.get(name) == facts[name] for name in ("created", "step", "ended"))
 
 
-def keep_test(place: Path, summary: Mapping[str, Any]) -> None:
-    """Keep what a run's policy came to over test episodes, beside its result."""
-    replace_file(place / TEST, (json.dumps(summary, indent=1) + "\n").encode())
-
-
 def _group_name(config: Config, variant: str | None) -> str:
     if variant is None:
         return algorithm_name(config)
     if variant and not _VARIANT.fullmatch(variant):
-        raise ResultsError(f"--variant {variant!r}: expected small letters, digits, dots, plus and dashes")
+        raise ResultsError(f"--variant {variant!r}: expected lower-case letters, digits, dots, plus signs and dashes")
     return f"{config.algo}-{variant}" if variant else config.algo
 
 
 def _check_place(place: Path, config: Config, step: int) -> None:
-    """Refuse to mix runs of different settings in one curve, and to replace a longer run by a shorter one."""
+    """Refuse to mix different settings in one group of seeds, and to replace a run by a shorter one."""
     for seed in sorted(place.parent.glob("seed-*")):
         other = read_result(seed)
         names = different_settings(other.config, config, "seed", "steps")
         if names:
             raise ResultsError(
-                f"{seed} has other settings ({', '.join(names[:3])}): give this run a --variant, or remove that"
+                f"{seed} has other settings ({', '.join(names[:3])}): give this run a --variant, or remove that folder"
             )
         if seed == place and other.facts["step"] > step:
-            raise ResultsError(f"{place} has the same run with more steps ({other.facts['step']:,} and {step:,} here)")
+            raise ResultsError(f"{place} already has {other.facts['step']:,} steps of this run, and {step:,} are fewer")
 
 
 def result_facts(facts: Mapping[str, Any], config: Config, step: int) -> dict[str, Any]:
-    """Return what `facts.json` says: versions, kind of machine and times, but no paths, hosts or commands."""
+    """Return the content of `facts.json`: versions, kind of machine and times, but no paths, hosts or commands."""
     starts = facts["starts"]
     last = starts[-1] if starts else {}
     return {
@@ -142,10 +153,8 @@ def result_facts(facts: Mapping[str, Any], config: Config, step: int) -> dict[st
 
 
 def read_results(results: Path) -> list[Result]:
-    """Return every result, by task, algorithm and seed."""
-    if not results.is_dir():
-        return []
-    places = [place.parent for place in results.glob(f"*/*/seed-*/{RESULT_FACTS}")]
+    """Return all results, sorted by task, algorithm and seed."""
+    places = [path.parent for path in results.glob(f"*/*/seed-*/{RESULT_FACTS}")]
     return [read_result(place) for place in sorted(places, key=_order)]
 
 
@@ -160,26 +169,27 @@ def read_result(place: Path) -> Result:
     """Return one result.
 
     Raises:
-        ResultsError: a file is missing or damaged, or the folder's name says something else than its settings.
+        ResultsError: a file is missing, damaged or of another format, or does not match the name of the folder.
     """
     try:
         config = read_config(place)
         facts = json.loads((place / RESULT_FACTS).read_bytes())
-        rows = _evaluation_rows(place)
         test = json.loads((place / TEST).read_bytes()) if (place / TEST).is_file() else None
-    except (OSError, ValueError, RunFolderError, SettingsError) as error:
+    except (OSError, ValueError, RunFolderError) as error:
         raise ResultsError(f"{place}: {' '.join(str(error).split())}") from None
+    if facts.get("format") != _FORMAT:
+        raise ResultsError(f"{place / RESULT_FACTS} has format {facts.get('format')}, expected {_FORMAT}")
     if place.name != f"seed-{config.seed}" or place.parent.parent.name != task_name(config):
-        raise ResultsError(f"{place}: its {CONFIG} is of {task_name(config)}, seed {config.seed}")
+        raise ResultsError(f"{place}: its {CONFIG} is for {task_name(config)}, seed {config.seed}")
     if not place.parent.name.startswith(config.algo):
-        raise ResultsError(f"{place}: its {CONFIG} is of {config.algo}")
-    return Result(
-        place, config, facts, tuple(int(row["step"]) for row in rows), tuple(row["success"] for row in rows), test
-    )
+        raise ResultsError(f"{place}: its {CONFIG} is for {config.algo}")
+    return Result(place, config, facts, _read_curve(place), test)
 
 
-def _evaluation_rows(place: Path) -> list[dict[str, float]]:
+def _read_curve(place: Path) -> SeedCurve:
+    """Return the success at each evaluation of a run folder or result."""
     found = read_evaluations(place)
     if found.damaged:
         raise ResultsError(f"{place / EVALUATIONS} is damaged")
-    return found.rows
+    steps = np.array([row["step"] for row in found.rows], int)
+    return SeedCurve(steps, np.array([row["success"] for row in found.rows]))

@@ -1,7 +1,4 @@
-"""Statistics over the seeds of a curve: what the paper shows, and what says more with few seeds.
-
-A curve is the success rate at each evaluation. Curves of different lengths are compared over the shortest.
-"""
+"""Statistics over the seeds of a task: mean and deviation as in the paper, and what says more about few seeds."""
 
 from __future__ import annotations
 
@@ -10,25 +7,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from higl.figures.statistics import LEVEL, stratified_bootstrap
+from higl.figures.statistics import BOOTSTRAP_DRAWS, percentile_interval, rolling_mean, stratified_bootstrap
 
 FINAL_WINDOW = 50_000
-"""Steps before the end over which the final success is averaged: ten evaluations of five episodes."""
+"""Steps at the end of a run over which the final success is averaged: ten evaluations of five episodes."""
 SMOOTHED_EVALUATIONS = 5
-"""Evaluations over which a curve is averaged before it is asked when it first reached a level."""
-_DRAWS = 2_000
+"""Consecutive evaluations whose mean must reach a level, so that a single lucky one does not count."""
 
 
 @dataclass(frozen=True)
 class SeedCurve:
-    """One seed's success: steps [N] in ascending order and success rates [N]."""
+    """The success of one seed: steps [N] in ascending order and success rates [N]."""
 
     steps: np.ndarray
     success: np.ndarray
 
     @property
     def last(self) -> int:
-        """The last step that was evaluated; 0 without evaluations."""
+        """The last evaluated step; 0 without evaluations."""
         return int(self.steps[-1]) if len(self.steps) else 0
 
     def until(self, step: int) -> SeedCurve:
@@ -38,15 +34,21 @@ class SeedCurve:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """A number over seeds: mean, standard deviation (NaN for one seed), IQM with its 95% bootstrap interval."""
+class Statistic:
+    """A statistic with its 95% bootstrap interval, which is NaN if a task has only one seed."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A number aggregated over seeds: mean, standard deviation (NaN for one seed) and interquartile mean."""
 
     mean: float
     deviation: float
-    iqm: float
-    low: float
-    high: float
-    count: int
+    iqm: Statistic
 
 
 def final_success(curve: SeedCurve, window: float = FINAL_WINDOW) -> float:
@@ -57,7 +59,7 @@ def final_success(curve: SeedCurve, window: float = FINAL_WINDOW) -> float:
 
 
 def area(curve: SeedCurve) -> float:
-    """Return the area under a curve from step 0 (success 0) to its end, as a share of the largest possible."""
+    """Return the area under a curve that starts at step 0 with success 0, as a share of the largest possible."""
     if not curve.last:
         return np.nan
     steps, success = np.concatenate([[0], curve.steps]), np.concatenate([[0.0], curve.success])
@@ -65,59 +67,52 @@ def area(curve: SeedCurve) -> float:
 
 
 def steps_to(curve: SeedCurve, level: float) -> int | None:
-    """Return the first step at which the mean of the last five evaluations reached a level; None: never."""
-    count = min(SMOOTHED_EVALUATIONS, len(curve.steps))
-    if not count:
-        return None
-    smooth = np.convolve(curve.success, np.full(count, 1 / count), mode="valid")
+    """Return the first step at which the mean of the last five evaluations reached a level; None if it never did."""
+    smooth = rolling_mean(curve.success, SMOOTHED_EVALUATIONS)
     reached = np.flatnonzero(smooth >= level - 1e-9)
-    return int(curve.steps[count - 1 + reached[0]]) if len(reached) else None
+    return int(curve.steps[len(curve.steps) - len(smooth) + reached[0]]) if len(reached) else None
 
 
-def spread(values: Sequence[float]) -> Spread:
-    """Return a number's spread over seeds."""
-    scores = np.asarray(values, float)
-    centre, low, high = stratified_bootstrap([scores[:, None]])
-    deviation = float(scores.std(ddof=1)) if len(scores) > 1 else np.nan
-    return Spread(float(scores.mean()), deviation, float(centre[0]), float(low[0]), float(high[0]), len(scores))
+def aggregate(scores: Sequence[float]) -> Aggregate:
+    """Return the aggregate of the scores of several seeds."""
+    deviation = float(np.std(scores, ddof=1)) if len(scores) > 1 else np.nan
+    return Aggregate(float(np.mean(scores)), deviation, stratified_iqm([scores]))
 
 
-def stratified_iqm(strata: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """Return the IQM of a number over all seeds of all tasks, and its 95% interval; seeds are redrawn per task.
+def stratified_iqm(strata: Sequence[Sequence[float]]) -> Statistic:
+    """Return the interquartile mean over all seeds of all tasks; the bootstrap resamples seeds within their task.
 
-    Every seed has the same weight. Where a task has but one there is no interval (NaN).
+    Every seed has the same weight.
     """
     centre, low, high = stratified_bootstrap([np.asarray(stratum, float)[:, None] for stratum in strata])
-    return float(centre[0]), float(low[0]), float(high[0])
+    return Statistic(float(centre[0]), float(low[0]), float(high[0]))
 
 
 def probability_of_improvement(
-    pairs: Sequence[tuple[Sequence[float], Sequence[float]]], draws: int = _DRAWS, seed: int = 0
-) -> tuple[float, float, float]:
-    """Return how likely a seed of the first does better than one of the second, over tasks, with its 95% interval.
+    pairs: Sequence[tuple[Sequence[float], Sequence[float]]], draws: int = BOOTSTRAP_DRAWS, seed: int = 0
+) -> Statistic:
+    """Return the probability that a seed of the first algorithm scores higher than a seed of the second.
 
-    Equal scores count half, and every task has the same weight. The interval is from a bootstrap that redraws seeds
-    within each task and algorithm; where one of these has but one seed there is none (NaN).
+    A tie counts half, and every task has the same weight. The bootstrap resamples seeds within task and algorithm.
 
     Args:
-        pairs: for each task the scores of the first and of the second.
-        draws: bootstrap samples.
-        seed: of the draws.
+        pairs: for each task, the scores of the first and of the second algorithm.
+        draws: number of bootstrap samples.
+        seed: seed of the samples.
     """
     rng = np.random.default_rng(seed)
     centres, samples = [], []
     for first, second in pairs:
         x, y = np.asarray(first, float), np.asarray(second, float)
-        centres.append(float(_better(x[:, None], y[None, :]).mean()))
-        redrawn_x = x[rng.integers(len(x), size=(draws, len(x)))]
-        redrawn_y = y[rng.integers(len(y), size=(draws, len(y)))]
-        samples.append(_better(redrawn_x[:, :, None], redrawn_y[:, None, :]).mean(axis=(1, 2)))
-    if min(len(scores) for pair in pairs for scores in pair) < 2:
-        return float(np.mean(centres)), np.nan, np.nan
-    tail = 50 * (1 - LEVEL)
-    low, high = np.percentile(np.mean(samples, axis=0), [tail, 100 - tail])
-    return float(np.mean(centres)), float(low), float(high)
+        centres.append(float(_wins(x[:, None], y[None, :]).mean()))
+        resampled_x = x[rng.integers(len(x), size=(draws, len(x)))]
+        resampled_y = y[rng.integers(len(y), size=(draws, len(y)))]
+        samples.append(_wins(resampled_x[:, :, None], resampled_y[:, None, :]).mean(axis=(1, 2)))
+    if min(len(scores) for pair in pairs for scores in pair) < 2:  # resampling a single seed always returns it
+        return Statistic(float(np.mean(centres)), np.nan, np.nan)
+    low, high = percentile_interval(np.mean(samples, axis=0))
+    return Statistic(float(np.mean(centres)), float(low), float(high))
 
 
-def _better(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _wins(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return (x > y) + 0.5 * (x == y)

@@ -1,0 +1,25 @@
+"""The command `higl results`."""
+
+from support.sweeps import make_run
+
+from higl.cli import main
+
+
+def test_add_and_table(tmp_path, capsys):
+    run = make_run(tmp_path / "run", [0.5])
+    results, page = str(tmp_path / "results"), str(tmp_path / "page.md")
+    assert main(["results", "add", str(run), "--results", results]) == 0
+    assert main(["results", "table", "--results", results, "--page", page, "--check"]) == 1
+    assert main(["results", "table", "--results", results, "--page", page]) == 0
+    assert main(["results", "table", "--results", results, "--page", page, "--check"]) == 0
+    capsys.readouterr()
+    assert main(["results", "add", str(tmp_path / "none")]) == 2
+    assert main(["results", "add"]) == 2
+    assert main(["results", "tabel"]) == 2
+    assert main(["results", "add", str(run), "--test", "-1"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"higl results: {tmp_path / 'none'} is not a run folder (it has no run.json)",
+        "higl results: which runs? give their folders",
+        "higl results: unknown command 'tabel'; did you mean table? (`higl results --help` lists them)",
+        "higl results: --test -1: expected a number 0 or more",
+    ]

@@ -1,0 +1,92 @@
+"""The page of results: its tables, and that docs/results.md is up to date."""
+
+from pathlib import Path
+
+from support.sweeps import make_run
+
+from higl.sweep.page import make_page, write_page
+from higl.sweep.results import add_run, add_test
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_page_without_results(tmp_path):
+    assert "There are no runs yet." in make_page(tmp_path / "none")
+    (tmp_path / "results" / "notes").mkdir(parents=True)
+    assert "There are no runs yet." in make_page(tmp_path / "results")
+
+
+def table(page: str) -> dict[str, list[str]]:
+    """Return the cells of every table row by the first cell."""
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
+    return {row[0]: row for row in rows}
+
+
+def test_tables_of_a_task_and_of_the_comparison(tmp_path):
+    results = tmp_path / "results"
+    late = [0.0] * 10 + [1.0] * 10
+    for seed, success in enumerate([late, late, [0.0] * 20]):
+        add_run(make_run(tmp_path / f"higl{seed}", success, seed=seed), results)
+    for seed in range(2):
+        add_run(make_run(tmp_path / f"hrac{seed}", [0.0] * 15 + [1.0] * 5, seed=seed, algo="hrac"), results)
+    page = make_page(results)
+    rows = table(page)
+    higl = rows["HIGL"]
+    assert higl[:4] == ["HIGL", "0, 1, 2", "100k", "66.7 ± 57.7%"]
+    assert higl[6:8] == ["65k (2 of 3)", "75k (2 of 3)"]
+    assert higl[8].startswith("65.1% at 1M (the paper)")
+    assert rows["HRAC"][8] == "17.6% at 1M (the paper)"
+    versus = rows["Ant Maze U (sparse)"]
+    assert versus[:5] == ["Ant Maze U (sparse)", "100k", "3 and 2", "66.7%", "50.0%"]
+    assert versus[5].startswith("67% (")
+    assert "Over these" not in page  # there is only one task
+    assert page == make_page(results)
+
+
+def test_longer_seeds_have_rows_of_their_own(tmp_path):
+    for seed, evaluations in enumerate([20, 12, 30]):
+        success = [0.0] * 12 + [1.0] * (evaluations - 12)
+        run = make_run(tmp_path / f"{seed}", success, "stopped", seed=seed, steps=200_000)
+        add_run(run, tmp_path / "results", partial=True)
+    rows = [
+        line.split(" | ")[1:4] for line in make_page(tmp_path / "results").splitlines() if line.startswith("| HIGL")
+    ]
+    assert rows == [
+        ["0, 1, 2", "60k", "0.0 ± 0.0%"],
+        ["0, 2", "100k", "80.0 ± 0.0%"],
+        ["2", "150k", "100.0%"],
+    ]
+
+
+def test_comparison_over_several_tasks(tmp_path):
+    for task in ("ant-maze-u", "ant-maze-w"):
+        for algo, success in (("higl", 1.0), ("hrac", 0.0)):
+            for seed in range(2):
+                run = make_run(tmp_path / f"{task}-{algo}-{seed}", [success] * 10, task=task, algo=algo, seed=seed)
+                add_run(run, tmp_path / "results")
+    text = " ".join(make_page(tmp_path / "results").split())
+    assert "Over these 2 tasks, with equal weights, the probability of improvement is 100% (100% to 100%)." in text
+    assert "the IQM is 100% (100% to 100%) for HIGL and 0% (0% to 0%) for HRAC." in text
+
+
+def test_row_of_a_run(tmp_path):
+    run = make_run(tmp_path / "run", [0.4, 0.6], "stopped", steps=30_000)
+    place = add_run(run, tmp_path / "results", partial=True)
+    add_test(place, {"successes": 45, "episodes": 50, "success_interval": [0.79, 0.957]})
+    row = table(make_page(tmp_path / "results"))["`ant-maze-u-sparse/higl/seed-0`"]
+    assert row[1:7] == ["stopped", "10k of 30k", "50.0%", "60%", "45 of 50 (79% to 96%)", "1h 00m"]
+
+
+def test_page_is_written_only_if_it_changes(tmp_path):
+    results, page = tmp_path / "results", tmp_path / "docs" / "results.md"
+    add_run(make_run(tmp_path / "first", [0.5]), results)
+    assert write_page(results, page)
+    assert not write_page(results, page)
+    add_run(make_run(tmp_path / "second", [0.5], seed=1), results)
+    assert write_page(results, page)
+    assert page.read_text(encoding="utf-8") == make_page(results)
+
+
+def test_page_in_docs_is_up_to_date():
+    """If this fails, run `higl results table` and commit docs/results.md."""
+    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == make_page(ROOT / "results")
