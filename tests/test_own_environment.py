@@ -89,10 +89,10 @@ REFUSED = {
     "infinite actions": (lambda: with_spaces(action=box(2)), "must be finite.*RescaleAction"),
     "half infinite actions": (lambda: with_spaces(action=Box(0.0, np.inf, (2,))), "must be finite"),
     "empty actions": (lambda: with_spaces(action=Box(1.0, 1.0, (2,))), "empty range"),
-    "observation shape": (lambda: with_spaces(observation=box(7)), r"shape \(4,\), and \(7,\) was declared"),
-    "goal shape": (lambda: with_spaces(achieved_goal=box(3), desired_goal=box(3)), r"\(2,\), and \(3,\) was declared"),
-    "missing in step": (lambda: Returning(observation={"achieved_goal": None}), "step gave has no 'achieved_goal'"),
-    "text": (lambda: Returning(observation={"observation": ["a", "b"]}), "no vector of numbers"),
+    "observation shape": (lambda: with_spaces(observation=box(7)), r"shape \(4,\) instead of \(7,\)"),
+    "goal shape": (lambda: with_spaces(achieved_goal=box(3), desired_goal=box(3)), r"\(2,\) instead of \(3,\)"),
+    "missing in step": (lambda: Returning(observation={"achieved_goal": None}), "from step has no 'achieved_goal'"),
+    "text": (lambda: Returning(observation={"observation": ["a", "b"]}), "not a vector of numbers"),
     "NaN": (lambda: Returning(observation={"observation": np.full(4, np.nan)}), "NaN or infinity in observation"),
     "reward array": (lambda: Returning(reward=np.zeros(1)), "reward must be a finite number"),
     "reward NaN": (lambda: Returning(reward=float("nan")), "reward must be a finite number"),
@@ -107,7 +107,7 @@ REFUSED = {
     "nothing of it": (lambda: gymnasium.make("CartPole-v1"), "continuous.*discrete"),
     "wrapped with another goal": (
         lambda: pendulum(desired=lambda rng: rng.uniform(-1, 1, 2)),
-        r"wrap_goal: desired has shape \(2,\), and what goal_fn gives \(1,\)",
+        r"wrap_goal: desired has shape \(2,\), but goal_fn returns \(1,\)",
     ),
 }
 
@@ -339,10 +339,10 @@ def test_wrap_goal_takes_a_reward_and_draws_goals_from_the_seed():
 def test_wrap_goal_refuses_what_it_cannot_wrap():
     with pytest.raises(ValueError, match="reward_fn or radius"):
         pendulum(radius=None)
-    with pytest.raises(ValueError, match=r"desired has shape \(3,\), and what goal_fn gives \(1,\)"):
+    with pytest.raises(ValueError, match=r"desired has shape \(3,\), but goal_fn returns \(1,\)"):
         pendulum(desired=[0.0, 0.0, 0.0])
     for radius in (0.0, -1.0, float("nan")):
-        with pytest.raises(ValueError, match=r"radius = .*more than 0"):
+        with pytest.raises(ValueError, match=r"radius = .*greater than 0"):
             pendulum(radius=radius)
     with pytest.raises(ValueError, match="FlattenObservation"):
         wrap_goal(ReachEnv(), lambda o: o[:2], desired=[0.0, 0.0], radius=1.0)

@@ -1,10 +1,9 @@
 """The paper's seven tasks as Gymnasium environments.
 
-Importing this module makes the ids known to Gymnasium: `import higl.envs`, then
-`gymnasium.make("higl/AntMazeU-v0", reward="sparse", mode="test")`. So does naming it in the id,
-`gymnasium.make("higl.envs:higl/AntMazeU-v0")`, which needs no import. The package also declares the entry point
-`gymnasium.envs`, for programs that load such plugins; Gymnasium itself has not done so since its version 1.0.
-`higl/AntMaze-v0` takes a map of one's own.
+Importing this module registers the ids with Gymnasium: `import higl.envs`, then
+`gymnasium.make("higl/AntMazeU-v0", reward="sparse", mode="test")`. `gymnasium.make("higl.envs:higl/AntMazeU-v0")`
+imports the module itself. The package also declares the entry point `gymnasium.envs` for programs that load plugins;
+Gymnasium stopped doing so in version 1.0. `higl/AntMaze-v0` takes your own map.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _ENTRY_POINTS = {
 
 
 def register_envs() -> None:
-    """Make the ids known to Gymnasium; calling it again does nothing."""
+    """Register the ids with Gymnasium; calling it again does nothing."""
     for task in TASKS:
         _register(task.id, _ENTRY_POINTS[task.body], {"task": task.name} if task.map is not None else {})
     _register(OWN_MAZE_ID, "higl.envs.maze:MazeEnv", {})
@@ -34,7 +33,7 @@ def register_envs() -> None:
 
 def _register(id: str, entry_point: str, kwargs: dict[str, str]) -> None:
     if id not in gymnasium.registry:
-        # The environments count their own steps, check their own actions and insist on reset() themselves.
+        # The environments limit their steps, check actions and require reset() themselves.
         gymnasium.register(id, entry_point=entry_point, kwargs=kwargs, order_enforce=False, disable_env_checker=True)
 
 

@@ -1,4 +1,4 @@
-"""Wrappers: a goal dictionary for an environment without one, and what the learner needs around an environment."""
+"""Wrappers: goals for environments without them, and the adapters that the learner puts around an environment."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ GoalFunction = Callable[[np.ndarray], np.ndarray]
 DesiredFunction = Callable[[np.random.Generator], Any]
 RewardFunction = Callable[[np.ndarray, np.ndarray, dict[str, Any]], float]
 
-# Makes the stream of desired goals another one than the environment's and those of `algo.episodes` and `derive`.
+# Separates the random stream of desired goals from the other streams of the same seed.
 _DESIRED = 4
 
 
 class GoalWrapper(gymnasium.Wrapper):
-    """Makes an environment goal-conditioned: see `wrap_goal`."""
+    """Makes an environment goal-conditioned; see `wrap_goal`."""
 
     def __init__(
         self,
@@ -35,8 +35,8 @@ class GoalWrapper(gymnasium.Wrapper):
         inner = env.observation_space
         if not isinstance(inner, spaces.Box) or len(inner.shape) != 1:
             raise ValueError(
-                f"wrap_goal: the observation must be a vector (a Box of one dimension), and this one is {inner}; "
-                "gymnasium.wrappers.FlattenObservation makes most others into one"
+                f"wrap_goal: the observation must be a vector (a Box of one dimension), not {inner}; "
+                "gymnasium.wrappers.FlattenObservation flattens most others"
             )
         self._goal_fn, self._reward_fn, self._desired_fn = goal_fn, reward_fn, desired_fn
         self._success_fn = success_fn
@@ -45,15 +45,15 @@ class GoalWrapper(gymnasium.Wrapper):
         self.observation_space = spaces.Dict(observation=inner, achieved_goal=goal, desired_goal=goal)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment and draw a goal; both come from the seed."""
+        """Reset the environment and draw a goal, both from the seed."""
         observation, info = self.env.reset(seed=seed, options=options)
-        if seed is not None:  # one more number: the environment's own draws come from the seed alone
+        if seed is not None:
             self._rng = np.random.default_rng([seed, _DESIRED])
         self._desired = self.check_desired(self._desired_fn(self._rng))
         return self._dictionary(observation), info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Step the environment; the reward is `reward_fn`'s."""
+        """Step the environment; `reward_fn` gives the reward."""
         observation, _, terminated, truncated, info = self.env.step(action)
         found = self._dictionary(observation)
         achieved, desired = found["achieved_goal"], found["desired_goal"]
@@ -63,12 +63,16 @@ class GoalWrapper(gymnasium.Wrapper):
         return found, reward, bool(terminated), bool(truncated), info
 
     def check_desired(self, desired: Any) -> np.ndarray:
-        """Return a desired goal as a vector; refuse one that no achieved goal can equal."""
+        """Return a desired goal as a vector of the shape that `goal_fn` returns.
+
+        Raises:
+            ValueError: the goal has another shape.
+        """
         goal = np.atleast_1d(np.asarray(desired, np.float32))
         parts: Any = self.observation_space
         expected = parts["desired_goal"].shape
         if goal.shape != expected:
-            raise ValueError(f"wrap_goal: desired has shape {goal.shape}, and what goal_fn gives {expected}")
+            raise ValueError(f"wrap_goal: desired has shape {goal.shape}, but goal_fn returns {expected}")
         return goal
 
     def _goal(self, observation: np.ndarray) -> np.ndarray:
@@ -90,25 +94,25 @@ def wrap_goal(
     desired: DesiredFunction | np.ndarray | Sequence[float] | float,
     radius: float | None = None,
 ) -> gymnasium.Env:
-    """Make a goal-conditioned environment of one that is not.
+    """Make an environment goal-conditioned.
 
     Args:
         env: An environment whose observation is a vector.
-        goal_fn: The achieved goal of an observation: `lambda observation: observation[:2]`.
-        reward_fn: `reward_fn(achieved, desired, info)`; the environment's own reward is not used. Not given: 0 within
-            `radius` of the goal, else -1.
-        desired: The goal: fixed numbers, or a function of a random generator that draws one for each episode.
-        radius: Distance within which the goal counts as reached; `info["is_success"]` tells it. Not given: the
+        goal_fn: Returns the achieved goal of an observation: `lambda observation: observation[:2]`.
+        reward_fn: `reward_fn(achieved, desired, info)` replaces the environment's reward. Default: 0 within `radius`
+            of the goal, else -1.
+        desired: The goal: fixed numbers, or a function that draws one for each episode from a random generator.
+        radius: The goal counts as reached within this distance, and `info["is_success"]` says so. Default: the
             environment's own `info["is_success"]`, if it has one.
 
     Raises:
-        ValueError: the observation is no vector, there is neither a reward nor a radius, or `desired` is not of the
-            shape that `goal_fn` gives.
+        ValueError: the observation is not a vector, neither `reward_fn` nor `radius` is given, or `desired` has
+            another shape than `goal_fn` returns.
     """
     if reward_fn is None and radius is None:
-        raise ValueError("wrap_goal needs reward_fn or radius, or there is nothing to learn from")
+        raise ValueError("wrap_goal needs reward_fn or radius: without a reward there is nothing to learn")
     if radius is not None and not radius > 0:
-        raise ValueError(f"wrap_goal: radius = {radius}: expected a number more than 0")
+        raise ValueError(f"wrap_goal: radius = {radius}: expected a number greater than 0")
 
     def within(achieved: np.ndarray, desired: np.ndarray) -> bool:
         assert radius is not None
@@ -119,7 +123,7 @@ def wrap_goal(
 
     draw = desired if callable(desired) else lambda _: np.asarray(desired, np.float32)
     wrapped = GoalWrapper(env, goal_fn, reward_fn or sparse, draw, None if radius is None else within)
-    if not callable(desired):  # a mistake in it is told here, not at the first reset
+    if not callable(desired):  # fail here, not at the first reset
         wrapped.check_desired(desired)
     return wrapped
 
@@ -147,10 +151,10 @@ def with_achieved(observation: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 class EndsInInfo(gymnasium.Wrapper):
-    """Tells the end of an episode in the info alone, and then stands still until it is reset.
+    """Reports the end of an episode only in `info`, and repeats its last result until it is reset.
 
-    So that a vector environment can go on with those that have not ended, and resets none by itself: each episode
-    has a seed of its own.
+    A vector environment can then step the others to their ends. It never resets one by itself, so that each episode
+    gets its own seed.
     """
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -164,31 +168,31 @@ class EndsInInfo(gymnasium.Wrapper):
         if self._last is not None:
             return self._last
         observation, reward, terminated, truncated, info = self.env.step(action)
-        told = {name: bool(info[name]) for name in ("is_success", "success") if name in info}
-        told |= {"terminated": bool(terminated), "truncated": bool(truncated)}
-        result = (observation, float(reward), False, False, told)
+        reported = {name: bool(info[name]) for name in ("is_success", "success") if name in info}
+        reported |= {"terminated": bool(terminated), "truncated": bool(truncated)}
+        result = (observation, float(reward), False, False, reported)
         if terminated or truncated:
             self._last = result
         return result
 
 
 def make_vector(factories: Sequence[Callable[[], gymnasium.Env]], *, processes: bool = False) -> VectorEnv:
-    """Make a vector environment for `collect_episodes`, each environment in this process or in one of its own."""
+    """Make a vector environment for `collect_episodes`; with `processes`, each environment runs in its own process."""
     ending = [_Ending(factory) for factory in factories]
     mode = AutoresetMode.DISABLED
-    if processes:  # a fork would copy JAX in the middle of its threads' work
+    if processes:  # forking a process with JAX threads can deadlock
         return AsyncVectorEnv(ending, context="spawn", autoreset_mode=mode)
     return SyncVectorEnv(ending, autoreset_mode=mode)
 
 
 class _Ending:
-    """A factory of an environment that ends as `EndsInInfo` says."""
+    """Makes an environment and wraps it in `EndsInInfo`; can be pickled."""
 
     def __init__(self, factory: Callable[[], gymnasium.Env]):
         self._factory, self._maker = factory, os.getpid()
 
     def __call__(self) -> gymnasium.Env:
         if os.getpid() != self._maker:
-            # A Ctrl-C reaches every process of a terminal; the one that trains ends its episode first.
+            # Ctrl-C reaches every process of the terminal; the training process ends its episode first.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         return EndsInInfo(self._factory())

@@ -13,20 +13,20 @@ from higl.envs.base import GoalEnv, Info, Observation
 from higl.envs.tasks import find_task
 
 REACH = 1.1
-"""Metres, a little more than the arm's: what a picture from above shows to each side of the base."""
+"""Metres, slightly more than the arm's length: an image from above shows this much to each side of the base."""
 PUSHER_VELOCITY_NOISE = 0.005
 """The Pusher's joints start with velocities U(-0.005, 0.005)."""
 PUCK_OFFSET = (0.15, -0.25)
-"""x, y of the puck from the target at the start of an episode, before its noise."""
+"""x, y of the puck relative to the target at the start of an episode, before noise."""
 PUCK_NOISE = 0.025
-"""Standard deviation of the noise on each of the two."""
+"""Standard deviation of the noise on both."""
 
 
 class ArmEnv(GoalEnv):
-    """What Reacher and Pusher share: torques on seven joints, and a penalty on the action.
+    """Base class of Reacher and Pusher: torques on seven joints, and a penalty on the action.
 
     Reward: minus the distance (dense), or 0 for success and -1 otherwise (sparse), minus the task's coefficient x the
-    squared length of the (clipped) action. `info["action_penalty"]` holds the latter, for `compute_reward`.
+    squared length of the (clipped) action. `info["action_penalty"]` holds that penalty for `compute_reward`.
     """
 
     def step(self, action: np.ndarray) -> tuple[Observation, float, bool, bool, Info]:
@@ -36,12 +36,12 @@ class ArmEnv(GoalEnv):
             action: torques of the seven motors, clipped to the action space.
 
         Raises:
-            ValueError: the action holds NaN or has the wrong shape; nothing has moved then.
+            ValueError: the action contains NaN or has the wrong shape; nothing has moved.
         """
         action = np.maximum(np.minimum(self._checked_action(action), self._high), self._low)
         self.data.ctrl[:] = action
         mujoco.mj_step(self.model, self.data, self.frame_skip)
-        # MuJoCo's cartesian positions are those of the last step's beginning; bring them up to the joint angles.
+        # `mj_step` leaves cartesian positions one simulation step behind; update them from the joint angles.
         mujoco.mj_kinematics(self.model, self.data)
         self._steps += 1
 
@@ -76,14 +76,14 @@ class ArmEnv(GoalEnv):
                 return np.asarray(info["action_penalty"], np.float64)
             return np.array([row["action_penalty"] for row in info], np.float64)
         except KeyError:
-            raise ValueError("info lacks 'action_penalty', which step() puts there; pass None for no penalty") from None
+            raise ValueError("info lacks 'action_penalty', which step() provides; pass None for no penalty") from None
 
 
 class ReacherEnv(ArmEnv):
-    """The hand to a target around (0, 0.25, 0).
+    """Brings the hand to a target around (0, 0.25, 0).
 
     Observation, 17 numbers: 7 joint angles, the target's x, y, z, 7 joint velocities. Goals are the end effector's
-    x, y, z. Arguments as of `GoalEnv`.
+    x, y, z. Keyword arguments are those of `GoalEnv`.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -100,7 +100,7 @@ class ReacherEnv(ArmEnv):
         self._end_effector = self.data.site("end_effector").xpos
 
     def observe(self) -> Observation:
-        """Return the observation of the present state, in fresh arrays."""
+        """Return the observation of the current state in new arrays."""
         goal = self.goal
         return {
             "observation": np.concatenate((self._qpos, goal, self._qvel)),
@@ -117,11 +117,11 @@ class ReacherEnv(ArmEnv):
 
 
 class PusherEnv(ArmEnv):
-    """The puck to a target at (0.45, -0.05) on the table.
+    """Pushes the puck to a target at (0.45, -0.05) on the table.
 
     Observation, 20 numbers: 7 joint angles, 7 joint velocities, the tip's x, y, z, the puck's x, y, z. Goals are (tip,
-    puck), six numbers, and the desired one is (target, target); success looks at the puck alone. Arguments as of
-    `GoalEnv`.
+    puck), six numbers, and the desired one is (target, target); only the puck counts for success. Keyword
+    arguments are those of `GoalEnv`.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -139,11 +139,11 @@ class PusherEnv(ArmEnv):
         self._puck = self.data.body("object").xpos
 
     def success_distance(self, achieved: np.ndarray, desired: np.ndarray) -> np.ndarray:
-        """Distance of puck and target, [..., 6] to [...]."""
+        """Return the distance between puck and target, [..., 6] to [...]."""
         return self.distance(np.asarray(achieved)[..., 3:], np.asarray(desired)[..., 3:])
 
     def observe(self) -> Observation:
-        """Return the observation of the present state, in fresh arrays."""
+        """Return the observation of the current state in new arrays."""
         achieved = np.concatenate((self._tip, self._puck))
         return {
             "observation": np.concatenate((self._qpos[:7], self._qvel[:7], achieved)),
@@ -155,7 +155,7 @@ class PusherEnv(ArmEnv):
         qpos = np.zeros(self.model.nq)
         qvel = np.zeros(self.model.nv)
         offset = rng.normal(PUCK_OFFSET, PUCK_NOISE)
-        # The puck's joints measure from where the target is, y before x.
+        # The puck's joints are relative to the target, y before x.
         qpos[7], qpos[8] = offset[1], offset[0]
         qvel[:7] = rng.uniform(-PUSHER_VELOCITY_NOISE, PUSHER_VELOCITY_NOISE, 7)
         self._qpos[:] = qpos

@@ -1,4 +1,4 @@
-"""What all seven environments share: spaces, checks, reward, step count, reading and restoring the whole state."""
+"""Base class of the environments: spaces, checks, reward, step limit, saving and restoring the full state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class GoalEnv(gymnasium.Env[Any, np.ndarray]):
 
     Args:
         task: the numbers of the task.
-        model: compiled MuJoCo model; never written to.
+        model: compiled MuJoCo model; read only.
         frame_skip: simulation steps per action.
         action_low: lowest action.
         action_high: highest action.
@@ -40,8 +40,8 @@ class GoalEnv(gymnasium.Env[Any, np.ndarray]):
         mode: "train" or "test"; only the goals differ.
         render_mode: None, "rgb_array" or "human".
         camera: "top" looks down on the whole scene, "track" follows the body.
-        width: of a rendered picture, in pixels.
-        height: of a rendered picture, in pixels.
+        width: of rendered images, in pixels.
+        height: of rendered images, in pixels.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array"], "render_fps": 10}  # noqa: RUF012, as Gymnasium
@@ -96,7 +96,7 @@ class GoalEnv(gymnasium.Env[Any, np.ndarray]):
             }
         )
 
-        # Attributes of MjData are views into its memory; fetching one anew costs as much as using it.
+        # Attributes of MjData are views into its memory; looking one up costs as much as using it.
         self._qpos = self.data.qpos
         self._qvel = self.data.qvel
         self._steps = 0
@@ -109,12 +109,12 @@ class GoalEnv(gymnasium.Env[Any, np.ndarray]):
         """Start an episode.
 
         Args:
-            seed: starts the environment's random generator anew.
-            options: `{"goal": ...}` sets the goal in place of drawing one; mazes also take `{"start": (x, y)}`.
+            seed: seeds the environment's random generator.
+            options: `{"goal": ...}` sets the goal instead of drawing one; mazes also take `{"start": (x, y)}`.
 
         Raises:
-            ValueError: an unknown option, or a goal or start of the wrong shape or in a wall. The running episode is
-                left as it was.
+            ValueError: an option is unknown, or a goal or start has the wrong shape or lies in a wall. The current
+                episode is unchanged.
         """
         options = dict(options or {})
         goal = options.pop("goal", None)
@@ -134,7 +134,7 @@ class GoalEnv(gymnasium.Env[Any, np.ndarray]):
         return observation, self._reset_info(observation)
 
     def render(self) -> Any:
-        """Draw the present state: an RGB picture [H, W, 3] of bytes, or a window with `render_mode="human"`."""
+        """Draw the current state: an RGB image, uint8 [H, W, 3], or a window with `render_mode="human"`."""
         if self.render_mode is None:
             gymnasium.logger.warn("render() needs render_mode='rgb_array' or 'human' in gymnasium.make")
             return None
@@ -145,7 +145,7 @@ class GoalEnv(gymnasium.Env[Any, np.ndarray]):
         return self._renderer.draw()
 
     def close(self) -> None:
-        """Free what rendering holds."""
+        """Release the renderer."""
         if self._renderer is not None:
             self._renderer.close()
             self._renderer = None
@@ -153,27 +153,27 @@ class GoalEnv(gymnasium.Env[Any, np.ndarray]):
     # --- Reward ----------------------------------------------------------------------------------------------------
 
     def distance(self, achieved: np.ndarray, desired: np.ndarray) -> np.ndarray:
-        """Distance (L2) between goals, [..., G] to [...]."""
+        """Return the L2 distance between goals, [..., G] to [...]."""
         return np.sqrt(np.square(np.asarray(achieved) - desired).sum(axis=-1))
 
     def success_distance(self, achieved: np.ndarray, desired: np.ndarray) -> np.ndarray:
-        """Return the distance that success looks at, [..., G] to [...]."""
+        """Return the distance that decides about success, [..., G] to [...]."""
         return self.distance(achieved, desired)
 
     def is_success(self, achieved: np.ndarray, desired: np.ndarray) -> np.ndarray:
-        """Whether goals are met, [..., G] to [...] of bools; a distance of exactly the radius is a success."""
+        """Return whether goals are reached, [..., G] to bool [...]; a distance equal to the radius is a success."""
         return self.success_distance(achieved, desired) <= self.task.radius
 
     def compute_reward(
         self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Info | Sequence[Info] | np.ndarray | None
     ) -> Any:
-        """Reward of having reached `achieved_goal` when `desired_goal` was asked for.
+        """Return the reward for `achieved_goal` when the goal is `desired_goal`.
 
         Args:
             achieved_goal: [..., G].
             desired_goal: [..., G].
-            info: what `step` returned, or a sequence of such dicts, one per row. The mazes do not read it. The arms
-                read `action_penalty`; without info (None or empty) no penalty is taken off.
+            info: the dict that `step` returned, or a sequence of them, one per row. The mazes ignore it. The arms
+                subtract `action_penalty`; None or an empty info means no penalty.
 
         Returns:
             A float for single goals, else an array [...].
@@ -189,14 +189,14 @@ class GoalEnv(gymnasium.Env[Any, np.ndarray]):
     def _penalty_in(self, info: Info | Sequence[Info] | np.ndarray | None) -> Any:
         return 0.0
 
-    # --- The whole state -------------------------------------------------------------------------------------------
+    # --- Full state ------------------------------------------------------------------------------------------------
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that the rest of the episode, and of the run, depends on.
+        """Return the full state, on which the rest of the episode and of the run depend.
 
         Returns:
             `physics`, float64 [P], MuJoCo's full state with its warm start; `steps`, int; `goal`, float64 [G];
-            `rng`, the random generator's state as JSON text. Arrays are copies; nothing needs pickle.
+            `rng`, the random generator's state as JSON text. Arrays are copies.
         """
         if self._goal is None:
             raise gymnasium.error.ResetNeeded("get_state() needs an episode: call reset() first")
@@ -210,10 +210,10 @@ class GoalEnv(gymnasium.Env[Any, np.ndarray]):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what `get_state` returned; what follows is the same bit for bit.
+        """Restore a state of `get_state`; the environment then continues bit for bit as it did from there.
 
         Raises:
-            ValueError: the state belongs to another model or lacks a part. The environment is left as it was.
+            ValueError: the state belongs to another model or is incomplete. The environment is unchanged.
         """
         missing = {"physics", "steps", "goal", "rng"} - set(state)
         if missing:
@@ -244,26 +244,26 @@ class GoalEnv(gymnasium.Env[Any, np.ndarray]):
             raise gymnasium.error.ResetNeeded("there is no goal before reset()")
         return self._goal.copy()
 
-    # --- For the environments --------------------------------------------------------------------------------------
+    # --- For subclasses --------------------------------------------------------------------------------------------
 
     def observe(self) -> Observation:
-        """Return the observation of the present state, in fresh arrays."""
+        """Return the observation of the current state in new arrays."""
         raise NotImplementedError
 
     def extent(self) -> tuple[float, float, float, float]:
-        """Return low x, low y, high x, high y of what the camera "top" shows."""
+        """Return low x, low y, high x, high y of the area that the camera "top" shows."""
         raise NotImplementedError
 
     def scene_height(self) -> float:
-        """Return the z of the highest thing that must fit in a picture from above."""
+        """Return the z of the highest object that must fit into an image from above."""
         raise NotImplementedError
 
     def _place(self, rng: np.random.Generator, start: np.ndarray | None) -> None:
-        """Write the first positions and velocities of an episode into the simulation."""
+        """Set the initial positions and velocities of an episode."""
         raise NotImplementedError
 
     def _place_goal_marker(self, goal: np.ndarray) -> None:
-        """Put the drawn goal where the goal is."""
+        """Move the visible marker to the goal."""
         raise NotImplementedError
 
     def _reset_info(self, observation: Observation) -> Info:
@@ -271,20 +271,20 @@ class GoalEnv(gymnasium.Env[Any, np.ndarray]):
 
     def _checked_options(self, options: dict[str, Any]) -> np.ndarray | None:
         if options:
-            raise ValueError(f"unknown reset option {next(iter(options))!r}; this environment takes 'goal'")
+            raise ValueError(f"unknown reset option {next(iter(options))!r}; this environment accepts 'goal'")
         return None
 
     def _goal_source(self) -> Goal:
         return self.task.train_goal if self.mode == "train" else self.task.test_goal
 
     def _checked_action(self, action: Any) -> np.ndarray:
-        """Return the action as float64, unclipped, or raise ValueError (NaN, shape) or ResetNeeded."""
+        """Return the action as float64, not clipped; raise ValueError (NaN, shape) or ResetNeeded."""
         if self._goal is None:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
         action = np.asarray(action, dtype=np.float64)
         if action.shape != self._action_shape:
             raise ValueError(f"the action has shape {action.shape}; this environment takes {self._action_shape}")
-        # The cheapest look at all numbers at once: squares of infinities add up to infinity, any NaN stays.
+        # The cheapest test for NaN: infinities square and sum to infinity, NaN propagates.
         squares = action.dot(action)
         if squares != squares:
             where = ", ".join(map(str, np.flatnonzero(np.isnan(action))))

@@ -1,8 +1,8 @@
-"""The bodies as MuJoCo specs: point, ant, the two arms; and a maze around a body.
+"""The bodies as MuJoCo specs: point, ant, the two arms; and the maze around a body.
 
-Every body starts from a model inside the gymnasium package; here stand only the numbers that differ from it, each
-once, with its reason. The target is the simulator in which the paper's results were produced, so that a policy
-trained there moves the same way here.
+Every body starts from a model of the gymnasium package. This module lists only the numbers that differ, each once and
+with its reason. They reproduce the simulator of the paper's results, so that a policy trained there moves the same way
+here.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from higl.envs.maps import Maze
 RK4 = mujoco.mjtIntegrator.mjINT_RK4
 
 SCENERY_MARGIN = 0.0
-"""Contact margin of what a body touches (floor, walls, table, puck); packaged: the body's own margin.
+"""Contact margin of everything that a body touches (floor, walls, table, puck); packaged: the body's own margin.
 
-MuJoCo adds the margins of two touching geoms where the authors' version took the larger. With none on the scenery the
-sum is again the body's margin: 0.01 for the ant, 0.002 for the pusher's fork."""
+MuJoCo adds the margins of two touching geoms; the authors' version took the larger one. Without a margin on the scenery
+the sum equals the body's margin: 0.01 for the ant, 0.002 for the pusher's fork."""
 
 # --- Ant -----------------------------------------------------------------------------------------------------------
-# The packaged ant is OpenAI Gym's classic ant up to the following numbers, which the maze environments of the
-# hierarchical reinforcement-learning literature set differently or which Gymnasium has changed since.
+# The packaged ant is OpenAI Gym's classic ant except for the following numbers: the maze environments of the
+# hierarchical reinforcement-learning literature set them differently, or Gymnasium has changed them since.
 ANT_TIMESTEP = 0.02
 """Seconds; packaged 0.01. With a frame skip of 5 an action lasts 0.1 s."""
 ANT_FRAME_SKIP = 5
 ANT_SOLREF = (0.02, 1.0)
-"""MuJoCo's default, written out because `ANT_SOLIMP` belongs with it."""
+"""MuJoCo's default, stated because `ANT_SOLIMP` belongs with it."""
 ANT_SOLIMP = (0.8, 0.8, 0.01)
-"""Softer contacts than MuJoCo's default (0.9, 0.95, 0.001), which the packaged model falls back to."""
+"""Softer contacts than MuJoCo's default (0.9, 0.95, 0.001), which the packaged model uses."""
 ANT_GEAR = 1.0
 """Packaged 150: actions are torques in newton metres here."""
 ANT_TORQUE = 30.0
 """Control range -30..30; packaged -1..1."""
 
 # --- Point ---------------------------------------------------------------------------------------------------------
-# The packaged point is the authors' one. Its two motors only declared an action range; nothing drove them.
+# The packaged point is the authors' point. Its two motors only declare an action range and move nothing.
 POINT_FRAME_SKIP = 1
 POINT_STRIDE = 0.2
-"""Metres that a forward action of 1 moves the point in one step."""
+"""Metres that the point moves in one step with a forward action of 1."""
 
 # --- Arms ----------------------------------------------------------------------------------------------------------
 ARM_JOINTS = (
@@ -61,18 +61,18 @@ PUSHER_FRAME_SKIP = 4
 PUSHER_TORQUE = 2.0
 """As packaged."""
 PUCK_MASS = 0.04
-"""Kilograms; packaged 8e-6, and an armature of 0.04 on the joints instead.
+"""Kilograms; packaged 8e-6, with an armature of 0.04 on the joints instead.
 
-Both make the same inertia. But MuJoCo after 2.3.7 leaves armature out of its estimate of how hard a contact has to push
-(`body_invweight0`), and the fork passed through a puck that weighed next to nothing (MuJoCo's issue 1495)."""
+The inertia is the same. But after version 2.3.7 MuJoCo ignores armature when it estimates how hard a contact must push
+(`body_invweight0`), so the fork passed through an almost weightless puck (MuJoCo's issue 1495)."""
 PUSHER_PAN_LIMIT = 2.0
 """Radians, upper limit of the shoulder pan; packaged 1.714602."""
 
 REACHER_FRAME_SKIP = 2
 REACHER_TORQUE = 20.0
-"""Packaged 2; the Reacher's joints are damped ten times as much and its links weigh more."""
+"""Packaged 2; the Reacher's joints have ten times the damping, and its links are heavier."""
 REACHER_BASE = (0.0, -0.188, 0.0)
-"""Packaged (0, -0.6, 0): the target stands at the origin's side, not on a table."""
+"""Packaged (0, -0.6, 0), which suits a target on a table; the Reacher's target is near the origin."""
 REACHER_DENSITY = 1000.0
 """MuJoCo's default; packaged 300."""
 REACHER_DAMPING = (10.0, 10.0, 0.1, 1.0, 0.1, 0.1, 0.1)
@@ -82,28 +82,28 @@ REACHER_RANGES = {"r_upper_arm_roll_joint": (-3.9, 0.8), "r_wrist_flex_joint": (
 REACHER_UNLIMITED = ("r_forearm_roll_joint", "r_wrist_roll_joint")
 """Packaged -1.5..1.5."""
 REACHER_FOREARM = 0.321
-"""Metres, up to the wrist; packaged 0.291, short of it to make room for the pusher's fork."""
+"""Metres, up to the wrist; packaged 0.291, shorter to leave room for the pusher's fork."""
 REACHER_PALM_AHEAD, REACHER_PALM_RADIUS, REACHER_PALM_HALF_LENGTH = 0.05, 0.05, 0.02
 REACHER_WRIST_HALF_LENGTH = 0.02
 REACHER_FINGER_AHEAD, REACHER_FINGER_SIDE = 0.07691, 0.03
 REACHER_PHALANX, REACHER_PHALANX_SPREAD = 0.09137, 0.00495
-"""Each finger is two capsules of this reach; the first also leads outward by the spread."""
+"""Each finger consists of two capsules of this length; the first also points outward by the spread."""
 REACHER_THIN_RADIUS = 0.01
-"""Of wrist and fingers."""
+"""Radius of wrist and fingers."""
 REACHER_END_EFFECTOR = REACHER_FINGER_AHEAD + REACHER_PHALANX
-"""0.16828 ahead of the wrist along the hand: the fingers' middle joint."""
+"""0.16828 ahead of the wrist along the hand, at the middle joint of the fingers."""
 
 
 @dataclass(frozen=True)
 class Body:
-    """What a maze environment needs to know of a body that walks in it.
+    """The properties of a body that a maze environment needs.
 
     Attributes:
         build: makes a fresh spec.
         frame_skip: simulation steps per action.
         action_low: lowest action, one number per motor.
         action_high: highest action.
-        drive: moves the body kinematically, `drive(qpos, action)`; None when actions are torques of motors.
+        drive: moves the body kinematically, `drive(qpos, action)`; None if actions are motor torques.
     """
 
     build: Callable[[], mujoco.MjSpec]
@@ -122,12 +122,12 @@ def ant_spec() -> mujoco.MjSpec:
     """Build the classic ant: 15 positions, 14 velocities, 8 motors (hip and ankle of legs 4, 1, 2, 3)."""
     spec = _packaged("ant.xml")
     spec.option.timestep = ANT_TIMESTEP
-    # Elements that are already parsed do not follow a changed default, elements added later (walls) do: set both.
+    # A changed default applies only to elements added later (walls), not to parsed ones: set both.
     for geom in [spec.default.geom, *spec.geoms]:
         geom.solref = ANT_SOLREF
         geom.solimp[:3] = ANT_SOLIMP
     spec.geom("floor").margin = SCENERY_MARGIN
-    spec.default.geom.margin = SCENERY_MARGIN  # the walls'
+    spec.default.geom.margin = SCENERY_MARGIN  # for the walls
     for motor in spec.actuators:
         motor.gear[0] = ANT_GEAR
         motor.ctrlrange = (-ANT_TORQUE, ANT_TORQUE)
@@ -143,7 +143,7 @@ def point_spec() -> mujoco.MjSpec:
 
 
 def drive_point(qpos: np.ndarray, action: np.ndarray) -> None:
-    """Turn the heading by the second number, then move 0.2 x the first along the new heading, in place."""
+    """Update `qpos`: turn the heading by `action[1]`, then move `POINT_STRIDE * action[0]` along the new heading."""
     heading = qpos[2] + action[1]
     stride = POINT_STRIDE * action[0]
     qpos[0] += stride * math.cos(heading)
@@ -171,7 +171,7 @@ def pusher_spec() -> mujoco.MjSpec:
 
 
 def reacher_spec() -> mujoco.MjSpec:
-    """Build the pusher's arm with a hand in place of the fork and nothing to touch; site `end_effector`."""
+    """Build the pusher's arm with a hand instead of the fork and nothing to touch; adds the site `end_effector`."""
     spec = _packaged("pusher_v5.xml")
     spec.option.integrator = RK4
     spec.delete(spec.geom("table"))
@@ -198,7 +198,7 @@ def reacher_spec() -> mujoco.MjSpec:
 
 
 def _add_hand(wrist: mujoco.MjsBody) -> None:
-    """Wrist stub, palm, two fingers of two capsules; x points ahead, y to the side. None of it collides (default)."""
+    """Add wrist, palm and two fingers of two capsules; x points ahead, y to the side. Nothing collides (default)."""
 
     def capsule(radius: float, start: tuple[float, float, float], end: tuple[float, float, float]) -> None:
         wrist.add_geom(type=mujoco.mjtGeom.mjGEOM_CAPSULE, size=(radius, 0.0, 0.0), fromto=(*start, *end))
@@ -214,7 +214,7 @@ def _add_hand(wrist: mujoco.MjsBody) -> None:
     wrist.add_site(name="end_effector", pos=(REACHER_END_EFFECTOR, 0.0, 0.0), size=(0.01, 0.01, 0.01))
 
 
-# --- Looks: below this line only the walls change how anything moves -------------------------------------------------
+# --- Appearance: below this line only the walls affect the physics ---------------------------------------------------
 WALL_RGBA = (0.36, 0.42, 0.5, 1.0)
 GOAL_RGBA = (0.85, 0.15, 0.15, 0.4)
 GOAL_BALL_RGBA = (0.85, 0.15, 0.15, 1.0)
@@ -229,8 +229,8 @@ SKY_RGB = ((0.95, 0.96, 0.98), (0.7, 0.75, 0.82))
 def add_walls(spec: mujoco.MjSpec, maze: Maze) -> None:
     """Add one box per wall cell, half a cell high.
 
-    One box each, not merged: contacts at seams are then those of the authors' mazes. Boxes take the body's default
-    friction, margin, solref and solimp; `conaffinity` 1 lets the body's geoms, whose own is 0, collide with them.
+    The boxes are not merged, so that contacts at seams equal those in the authors' mazes. Boxes take the body's default
+    friction, margin, solref and solimp; with `conaffinity` 1 they collide with the body's geoms, whose own is 0.
     """
     half = maze.cell / 2
     for cell in maze.walls:
@@ -247,9 +247,9 @@ def add_walls(spec: mujoco.MjSpec, maze: Maze) -> None:
 
 
 def _add_goal_marker(spec: mujoco.MjSpec, radius: float, ball: float, ball_height: float) -> None:
-    """Add a body `goal_marker` that touches nothing and is put where the goal is.
+    """Add a body `goal_marker` without collisions, to be moved to the goal.
 
-    A disc of the given radius on the floor (none for 0), and a ball above it that walls do not hide.
+    It is a disc of the given radius on the floor (none for 0) and a ball above it that walls do not hide.
     """
     marker = spec.worldbody.add_body(name="goal_marker", mocap=True)
     untouchable = {"contype": 0, "conaffinity": 0, "mass": 0.0}
@@ -266,7 +266,7 @@ def _add_goal_marker(spec: mujoco.MjSpec, radius: float, ball: float, ball_heigh
 
 
 def _light(spec: mujoco.MjSpec, height: float) -> None:
-    """Replace the model's lights by a soft one from above, and its background by a pale sky."""
+    """Replace the model's lights with a soft light from above, and its background with a pale sky."""
     for light in list(spec.lights):
         spec.delete(light)
     spec.worldbody.add_light(
@@ -306,7 +306,7 @@ def _dress_arm(spec: mujoco.MjSpec) -> None:
 def maze_model(body: str, rows: tuple[str, ...], cell: float, radius: float) -> mujoco.MjModel:
     """Compile a body in a maze, with a disc of the success radius as the goal's marker.
 
-    Models are never written to after this, so environments of one process share them.
+    Nobody changes a compiled model, so the environments of a process share it.
     """
     maze = Maze(rows, cell)
     spec = MAZE_BODIES[body].build()
@@ -318,7 +318,7 @@ def maze_model(body: str, rows: tuple[str, ...], cell: float, radius: float) -> 
 
 @functools.lru_cache(maxsize=2)
 def arm_model(body: str) -> mujoco.MjModel:
-    """Compile an arm: "reacher" (with a ball as the goal's marker) or "pusher" (which has its goal disc)."""
+    """Compile an arm: "reacher" (with a ball as the goal's marker) or "pusher" (which has its own goal disc)."""
     spec = reacher_spec() if body == "reacher" else pusher_spec()
     if body == "reacher":
         _add_goal_marker(spec, 0.0, ball=REACHER_GOAL_BALL, ball_height=0.0)

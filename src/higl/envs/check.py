@@ -1,4 +1,4 @@
-"""What an environment must be for the learner, told before any training."""
+"""Check before training that an environment suits the learner."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _STEP = "(observation, reward, terminated, truncated, info)"
 
 
 def check_env(env: gymnasium.Env, name: str) -> None:
-    """Refuse an environment that no policy of ours can act in, by its spaces and by one step of it.
+    """Reject an environment that our policies cannot act in, by its spaces and one step.
 
     Raises:
-        TaskError: what is wrong, and what to do about it.
+        TaskError: says what is wrong and how to fix it.
     """
-    _check_action_space(name, env.action_space)  # first: no wrapper of ours mends it, as one does the other
+    _check_action_space(name, env.action_space)  # first: `wrap_goal` cannot fix actions
     _check_observation_space(name, env.observation_space)
     _check_steps(name, env)
 
@@ -31,23 +31,23 @@ def check_env(env: gymnasium.Env, name: str) -> None:
 def _check_observation_space(name: str, space: spaces.Space) -> None:
     if not isinstance(space, spaces.Dict) or not set(PARTS) & set(space):
         raise TaskError(
-            f"task {name!r} is not goal-conditioned: its observation is {_short(space)}, and must be a Dict of "
-            f"{', '.join(PARTS)}. A wrapper makes it so (which numbers are the goal, where it lies, how near is near): "
-            f"{_WRAPPER}. Give that to higl.HIGL; for `higl train`, register a function that returns it under an id of "
-            "your own (docs/own-environment.md)"
+            f"task {name!r} is not goal-conditioned: its observation is {_short(space)} and must be a Dict of "
+            f"{', '.join(PARTS)}. Wrap it, naming the goal's numbers, the goal and its radius: {_WRAPPER}. Pass the "
+            "result to higl.HIGL; for `higl train`, register a function that returns it under your own id "
+            "(docs/own-environment.md)"
         )
     missing = [part for part in PARTS if part not in space.spaces]
     if missing:
         raise TaskError(
             f"task {name!r}: the observation has no {' and no '.join(map(repr, missing))}; it must be a Dict of "
-            f"{', '.join(PARTS)}, and has {', '.join(space.spaces)}"
+            f"{', '.join(PARTS)}, but has {', '.join(space.spaces)}"
         )
     for part in PARTS:
         box = space[part]
         if not isinstance(box, spaces.Box) or len(box.shape) != 1 or box.shape[0] == 0:
-            raise TaskError(f"task {name!r}: {part} must be a vector (a Box of one dimension), and is {_short(box)}")
+            raise TaskError(f"task {name!r}: {part} must be a vector (a Box of one dimension), not {_short(box)}")
         if not np.issubdtype(box.dtype, np.floating):
-            raise TaskError(f"task {name!r}: {part} must be of floating-point numbers, and is of {box.dtype}")
+            raise TaskError(f"task {name!r}: {part} must hold floating-point numbers, not {box.dtype}")
     shapes = [space[part].shape for part in PARTS[1:]]
     if shapes[0] != shapes[1]:
         raise TaskError(f"task {name!r}: achieved_goal and desired_goal differ in shape, {shapes[0]} and {shapes[1]}")
@@ -55,41 +55,41 @@ def _check_observation_space(name: str, space: spaces.Space) -> None:
 
 def _check_action_space(name: str, space: spaces.Space) -> None:
     if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
-        raise TaskError(f"task {name!r}: actions must be continuous (a Box), and are discrete ({_short(space)})")
+        raise TaskError(f"task {name!r}: actions must be continuous (a Box), not discrete ({_short(space)})")
     if not isinstance(space, spaces.Box) or len(space.shape) != 1 or space.shape[0] == 0:
-        raise TaskError(f"task {name!r}: actions must be a vector (a Box of one dimension), and are {_short(space)}")
+        raise TaskError(f"task {name!r}: actions must be a vector (a Box of one dimension), not {_short(space)}")
     if not np.issubdtype(space.dtype, np.floating):
-        raise TaskError(f"task {name!r}: actions must be of floating-point numbers, and are of {space.dtype}")
+        raise TaskError(f"task {name!r}: actions must be floating-point numbers, not {space.dtype}")
     if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
         raise TaskError(
-            f"task {name!r}: the range of the actions must be finite, and is {_short(space)}; wrap it: "
-            "gymnasium.wrappers.RescaleAction, or an action space of your own"
+            f"task {name!r}: the range of the actions must be finite, not {_short(space)}; wrap it with "
+            "gymnasium.wrappers.RescaleAction, or declare a finite action space"
         )
     if not (space.low < space.high).all():
-        raise TaskError(f"task {name!r}: some action has an empty range ({_short(space)})")
+        raise TaskError(f"task {name!r}: an action has an empty range ({_short(space)})")
 
 
 def _check_steps(name: str, env: gymnasium.Env) -> None:
-    """Reset the environment and step it once, and compare what comes with what was declared."""
+    """Reset and step the environment once, and compare the results with the declared spaces."""
     reset: Any = _called(name, "reset(seed=0)", lambda: env.reset(seed=0))
     if not isinstance(reset, tuple) or len(reset) != 2:
-        raise TaskError(f"task {name!r}: reset must return (observation, info), as Gymnasium has it")
+        raise TaskError(f"task {name!r}: reset must return (observation, info)")
     _check_observation(name, env, reset[0], "reset")
     low, high = _bounds(env)
     middle = ((low + high) / 2).astype(env.action_space.dtype)
     step: Any = _called(name, "step", lambda: env.step(middle))
     if not isinstance(step, tuple) or len(step) != 5:
-        raise TaskError(f"task {name!r}: step must return {_STEP}, as Gymnasium has it")
+        raise TaskError(f"task {name!r}: step must return {_STEP}")
     observation, reward, _, _, info = step
     _check_observation(name, env, observation, "step")
     if np.ndim(reward) != 0 or not np.isfinite(np.float64(reward)):
-        raise TaskError(f"task {name!r}: the reward must be a finite number, and step gave {reward!r}")
+        raise TaskError(f"task {name!r}: the reward must be a finite number, but step returned {reward!r}")
     if not isinstance(info, dict):
-        raise TaskError(f"task {name!r}: the info must be a dict, and step gave {type(info).__name__}")
+        raise TaskError(f"task {name!r}: the info must be a dict, but step returned {type(info).__name__}")
 
 
 def _called(name: str, what: str, call: Callable[[], Any]) -> Any:
-    """Return what a call of the environment gives; one that raises is told with its reason."""
+    """Call a method of the environment, and report an exception as a TaskError."""
     try:
         return call()
     except Exception as error:
@@ -102,19 +102,19 @@ def _called(name: str, what: str, call: Callable[[], Any]) -> Any:
 def _check_observation(name: str, env: gymnasium.Env, observation: Any, where: str) -> None:
     declared: Any = env.observation_space
     if not isinstance(observation, dict):
-        raise TaskError(f"task {name!r}: {where} gave {type(observation).__name__} where a dict was declared")
+        raise TaskError(f"task {name!r}: {where} returned {type(observation).__name__} instead of a dict")
     for part in PARTS:
         if part not in observation:
-            raise TaskError(f"task {name!r}: the observation that {where} gave has no {part!r}")
+            raise TaskError(f"task {name!r}: the observation from {where} has no {part!r}")
         try:
             value = np.asarray(observation[part], np.float64)
         except (TypeError, ValueError):
-            raise TaskError(f"task {name!r}: {where} gave {_a(part)} that is no vector of numbers") from None
+            raise TaskError(f"task {name!r}: {where} returned {_a(part)} that is not a vector of numbers") from None
         shape = declared[part].shape
         if value.shape != shape:
-            raise TaskError(f"task {name!r}: {where} gave {_a(part)} of shape {value.shape}, and {shape} was declared")
+            raise TaskError(f"task {name!r}: {where} returned {_a(part)} of shape {value.shape} instead of {shape}")
         if not np.isfinite(value).all():
-            raise TaskError(f"task {name!r}: {where} gave NaN or infinity in {part}")
+            raise TaskError(f"task {name!r}: {where} returned NaN or infinity in {part}")
 
 
 def _a(part: str) -> str:
@@ -127,6 +127,6 @@ def _bounds(env: gymnasium.Env) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _short(space: spaces.Space) -> str:
-    """Name a space in a few words."""
+    """Return a space as text of at most 100 characters."""
     text = str(space)
     return text if len(text) <= 100 else f"{text[:97]}..."

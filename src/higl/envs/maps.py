@@ -1,6 +1,6 @@
-"""Maze maps as data, and the plain geometry of a grid of square cells.
+"""Maze maps as data, and the geometry of a grid of square cells.
 
-A map is a tuple of equally long strings, one per row. Row 0 has the lowest y, so a map reads upside down compared
+A map is a tuple of strings of equal length, one per row. Row 0 has the lowest y, so a map is upside down compared
 with a picture of the maze: x runs along columns, y along rows. The world origin is the centre of the first start
 cell (row by row), as in the paper's environments.
 
@@ -9,7 +9,7 @@ cell (row by row), as in the paper's environments.
 | `#` | wall |
 | `.` or a space | free floor |
 | `S` | free floor where an episode may start; with several, each reset draws one |
-| `G` | free floor whose centre is the goal; optional, for maps of one's own |
+| `G` | free floor whose centre is the goal; optional, for custom maps |
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ U_SHAPE = (
     "#...#",
     "#####",
 )
-"""The "⊃" of Point Maze and Ant Maze (U-shape): in at the bottom left, out at the top left."""
+"""The "⊃" of Point Maze and Ant Maze (U-shape): it starts at the bottom left and ends at the top left."""
 
 W_SHAPE = (
     "##########",
@@ -56,13 +56,13 @@ class Cell(NamedTuple):
 
 
 def parse_map(source: str | Sequence[str] | Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return a checked map from rows of symbols, or from one text with a row per line.
+    """Check a map, given as rows of symbols or as text with one row per line, and return its rows.
 
-    A map whose edge is open gets a ring of walls around it, so that nothing can leave the maze.
+    A map with an open edge is surrounded with walls, so that nothing can leave the maze.
 
     Raises:
-        ValueError: an empty map, rows of different lengths, an unknown symbol (with its row and column), no start
-            cell, or more than one goal cell.
+        ValueError: the map is empty, its rows differ in length, a symbol is unknown, there is no start cell, or more
+            than one goal cell.
     """
     if isinstance(source, str):
         rows = [line for line in source.splitlines() if line.strip()]
@@ -102,10 +102,10 @@ def _row_text(row: str | Sequence[str], index: int) -> str:
 
 
 class Maze:
-    """The geometry of one map: where its cells lie, and which points are walls.
+    """The geometry of a map: where its cells are, and which points are inside walls.
 
     Args:
-        map: rows of symbols, see the module's table.
+        map: rows of symbols; see the table of the module.
         cell: the side of a cell in metres.
     """
 
@@ -128,19 +128,19 @@ class Maze:
         return tuple(Cell(i, j) for i, row in enumerate(self.rows) for j, symbol in enumerate(row) if symbol in symbols)
 
     def centre(self, cell: Cell) -> tuple[float, float]:
-        """World x, y of the centre of a cell."""
+        """Return the world x, y of the centre of a cell."""
         return (cell[1] - self.origin.column) * self.cell, (cell[0] - self.origin.row) * self.cell
 
     def cell_at(self, x: float, y: float) -> Cell:
-        """Return the cell that holds the point, which may lie outside the map."""
+        """Return the cell that contains a point, which may be outside the map."""
         return Cell(
             math.floor(y * self._per_metre + self.origin.row + 0.5),
             math.floor(x * self._per_metre + self.origin.column + 0.5),
         )
 
     def in_wall(self, x: float, y: float) -> bool:
-        """Whether the point stands inside a wall; everything beyond the map counts as wall, and so does NaN."""
-        # On the path of every step, hence no helper calls.
+        """Return whether a point is inside a wall; points outside the map and NaN count as wall."""
+        # Called in every step, so it avoids function calls.
         row = y * self._per_metre + self.origin.row + 0.5
         column = x * self._per_metre + self.origin.column + 0.5
         if 0.0 <= row < self.shape[0] and 0.0 <= column < self.shape[1]:
@@ -148,14 +148,14 @@ class Maze:
         return True
 
     def bounds(self) -> tuple[float, float, float, float]:
-        """Low x, low y, high x, high y of the whole map, its border walls included."""
+        """Return low x, low y, high x, high y of the map, border walls included."""
         half = self.cell / 2
         low_x, low_y = self.centre(Cell(0, 0))
         high_x, high_y = self.centre(Cell(self.shape[0] - 1, self.shape[1] - 1))
         return low_x - half, low_y - half, high_x + half, high_y + half
 
     def reachable(self, start: Cell) -> frozenset[Cell]:
-        """Return the free cells that can be walked to from `start`, through the sides of cells."""
+        """Return the free cells that are connected to `start` through sides of cells."""
         seen = {start}
         frontier = [start]
         while frontier:
@@ -168,19 +168,19 @@ class Maze:
         return frozenset(seen)
 
     def distance_to_cell(self, x: float, y: float, cell: Cell) -> float:
-        """How far the point is from the nearest point of a cell."""
+        """Return the distance from a point to the nearest point of a cell."""
         centre_x, centre_y = self.centre(cell)
         half = self.cell / 2
         return math.hypot(max(abs(x - centre_x) - half, 0.0), max(abs(y - centre_y) - half, 0.0))
 
     def check_goal(self, goal: tuple[float, float], radius: float) -> None:
-        """Raise ValueError unless every start can walk to within `radius` of the goal.
+        """Raise ValueError unless a point within `radius` of the goal is reachable from every start.
 
-        The goal itself may stand at or in a wall, as the W-shape's does, while floor near enough to it is reachable.
+        The goal itself may be in or at a wall, as that of the W-shape is.
         """
         for start in self.starts:
             if not any(self.distance_to_cell(*goal, cell) < radius for cell in self.reachable(start)):
                 raise ValueError(
                     f"no way from the start at row {start.row}, column {start.column} to the goal "
-                    f"({goal[0]:g}, {goal[1]:g}): no free cell that it can reach is within {radius:g} of it"
+                    f"({goal[0]:g}, {goal[1]:g}): no reachable free cell is within {radius:g} of it"
                 )

@@ -1,4 +1,4 @@
-"""A body in a maze: Point Maze, the Ant Mazes, and mazes of one's own."""
+"""A body in a maze: Point Maze, the Ant Mazes, and custom mazes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from higl.envs.tasks import FixedGoal, Goal, Task, UniformGoal, find_task
 TIME_SCALE = 0.001
 """The observation's last number is the time step times this."""
 RESET_POSITION_NOISE = 0.1
-"""Every position starts off its initial value by U(-0.1, 0.1)."""
+"""Every position starts at its initial value plus U(-0.1, 0.1)."""
 RESET_VELOCITY_NOISE = 0.1
 """Every velocity starts at N(0, 0.1)."""
 RADIUS_PER_CELL = 0.625
-"""Success radius of an own map unless given, in cells: the U-shape's 2.5 of 4 and 5 of 8."""
+"""Default success radius of a custom map, in cells: that of the U-shape, 2.5 of 4 and 5 of 8."""
 DEFAULT_CELL = 4.0
 DEFAULT_MAX_STEPS = 500
 
@@ -33,19 +33,19 @@ class MazeEnv(GoalEnv):
     """A point or an ant in a maze of square cells.
 
     Observation: the body's positions (point 3, ant 15), its velocities (3, 14), time step x 0.001. Goals are x, y.
-    Positions start with x, y; the ant's go on with z, a unit quaternion and eight joint angles.
+    Positions start with x, y; the ant's continue with z, a unit quaternion and eight joint angles.
 
-    A body whose centre stands inside a wall after a step is put back to the x, y it had before that step: contacts
-    alone let it tunnel.
+    A body whose centre is inside a wall after a step is moved back to its x, y before that step, because contacts alone
+    let it tunnel through.
 
     Args:
-        task: short name or id of a task, whose numbers the other arguments override; None for a maze of one's own.
+        task: short name or id of a task, whose values the other arguments override; None for a custom maze.
         body: "ant" or "point".
         map: rows of symbols, see `higl.envs.maps`.
         cell: side of a cell in metres.
-        goal: x, y of the test goal, and of the training goal without `goal_range`; else the map's `G`.
+        goal: x, y of the test goal, and of the training goal without `goal_range`. Default: the map's `G`.
         goal_range: ((low x, low y), (high x, high y)) from which training goals are drawn uniformly.
-        radius: success is a distance of at most this; 0.625 cells unless given.
+        radius: success is a distance of at most this. Default for a custom map: 0.625 cells.
         max_steps: step limit.
         ends_on_success: whether success terminates the episode.
         position_noise: standard deviation of noise on x and y after every step.
@@ -53,8 +53,8 @@ class MazeEnv(GoalEnv):
         mode: "train" or "test".
         render_mode: None, "rgb_array" or "human".
         camera: "top" or "track".
-        width: of a rendered picture.
-        height: of a rendered picture.
+        width: of rendered images, in pixels.
+        height: of rendered images, in pixels.
     """
 
     def __init__(
@@ -77,19 +77,28 @@ class MazeEnv(GoalEnv):
         width: int = 480,
         height: int = 480,
     ) -> None:
-        base = _own_task() if task is None else find_task(task)
+        base = _unfinished_task() if task is None else find_task(task)
         rows = base.map if map is None else map
         if rows is None:
             raise ValueError("a maze needs a map: pass map=(rows of '#', '.', 'S' and 'G')")
         self.maze = Maze(rows, base.cell if cell is None else cell)
-        task_numbers = _task_numbers(
-            base, self.maze, map is not None, body, goal, goal_range, radius, max_steps, ends_on_success, position_noise
+        merged = _merged_task(
+            base,
+            self.maze,
+            custom_map=map is not None,
+            body=body,
+            goal=goal,
+            goal_range=goal_range,
+            radius=radius,
+            max_steps=max_steps,
+            ends_on_success=ends_on_success,
+            position_noise=position_noise,
         )
 
-        self.body = MAZE_BODIES[task_numbers.body]
-        model = maze_model(task_numbers.body, self.maze.rows, self.maze.cell, task_numbers.radius)
+        self.body = MAZE_BODIES[merged.body]
+        model = maze_model(merged.body, self.maze.rows, self.maze.cell, merged.radius)
         super().__init__(
-            task_numbers,
+            merged,
             model,
             self.body.frame_skip,
             self.body.action_low,
@@ -109,10 +118,10 @@ class MazeEnv(GoalEnv):
         self._ctrl = self.data.ctrl
         self._drive = self.body.drive
         self._sparse = reward == "sparse"
-        self._radius = task_numbers.radius
-        self._noise = task_numbers.position_noise
-        self._max_steps = task_numbers.max_steps
-        self._ends_on_success = task_numbers.ends_on_success
+        self._radius = merged.radius
+        self._noise = merged.position_noise
+        self._max_steps = merged.max_steps
+        self._ends_on_success = merged.ends_on_success
         self._in_wall = self.maze.in_wall
 
     def step(self, action: np.ndarray) -> tuple[Observation, float, bool, bool, Info]:
@@ -122,11 +131,11 @@ class MazeEnv(GoalEnv):
             action: torques of the eight motors, or the point's (forward, turn); clipped to the action space.
 
         Raises:
-            ValueError: the action holds NaN or has the wrong shape; nothing has moved then.
+            ValueError: the action contains NaN or has the wrong shape; nothing has moved.
         """
         action = self._checked_action(action)
         qpos = self._qpos
-        x_before, y_before = qpos.item(0), qpos.item(1)  # Python numbers: quicker to reckon with than NumPy's
+        x_before, y_before = qpos.item(0), qpos.item(1)  # arithmetic on Python floats is faster
         if self._drive is None:
             np.minimum(action, self._high, out=self._ctrl)
             np.maximum(self._ctrl, self._low, out=self._ctrl)
@@ -157,7 +166,7 @@ class MazeEnv(GoalEnv):
         )
 
     def observe(self) -> Observation:
-        """Return the observation of the present state, in fresh arrays."""
+        """Return the observation of the current state in new arrays."""
         observation = np.empty(self._size)
         observation[: self._nq] = self._qpos
         observation[self._nq : -1] = self._qvel
@@ -186,7 +195,7 @@ class MazeEnv(GoalEnv):
             qpos[:2] += self.maze.centre(cells[rng.integers(len(cells))])
         if start is not None:
             qpos[:2] = start
-        # MuJoCo uses quaternions at unit length whatever is stored; the observation shows what it uses.
+        # MuJoCo normalises quaternions internally; the observation shows the normalised one.
         mujoco.mj_normalizeQuat(self.model, qpos)
         self._qpos[:] = qpos
         self._qvel[:] = qvel
@@ -197,7 +206,7 @@ class MazeEnv(GoalEnv):
     def _checked_options(self, options: dict[str, Any]) -> np.ndarray | None:
         start = options.pop("start", None)
         if options:
-            raise ValueError(f"unknown reset option {next(iter(options))!r}; mazes take 'goal' and 'start'")
+            raise ValueError(f"unknown reset option {next(iter(options))!r}; mazes accept 'goal' and 'start'")
         if start is None:
             return None
         start = self._checked_point("start", start, (2,))
@@ -206,8 +215,8 @@ class MazeEnv(GoalEnv):
         return start
 
 
-def _own_task() -> Task:
-    """Return the numbers of `higl/AntMaze-v0` before its map and goal are known."""
+def _unfinished_task() -> Task:
+    """Return the values of `higl/AntMaze-v0` before its map and goal are known."""
     nowhere = FixedGoal((math.nan, math.nan))
     return Task(
         name="ant-maze",
@@ -218,14 +227,15 @@ def _own_task() -> Task:
         test_goal=nowhere,
         radius=math.nan,
         max_steps=DEFAULT_MAX_STEPS,
-        description="a maze of one's own",
+        description="a custom maze",
     )
 
 
-def _task_numbers(
+def _merged_task(
     base: Task,
     maze: Maze,
-    own_map: bool,
+    *,
+    custom_map: bool,
     body: str | None,
     goal: Sequence[float] | None,
     goal_range: Sequence[Sequence[float]] | None,
@@ -234,12 +244,12 @@ def _task_numbers(
     ends_on_success: bool | None,
     position_noise: float | None,
 ) -> Task:
-    """Return a task's numbers with those that the environment's arguments give; None leaves the task's."""
+    """Return a task with the environment's arguments applied; None keeps the task's value."""
     body = base.body if body is None else body
     if body not in MAZE_BODIES:
         raise ValueError(f"unknown body {body!r}; choose from {' or '.join(repr(name) for name in MAZE_BODIES)}")
     given: dict[str, Any] = {"body": body, "map": maze.rows, "cell": maze.cell}
-    if radius is None and (own_map or maze.cell != base.cell or math.isnan(base.radius)):
+    if radius is None and (custom_map or maze.cell != base.cell or math.isnan(base.radius)):
         radius = RADIUS_PER_CELL * maze.cell
     if radius is not None:
         given["radius"] = _positive("radius", radius)
@@ -251,8 +261,8 @@ def _task_numbers(
         if not position_noise >= 0.0:
             raise ValueError(f"position_noise must not be negative, not {position_noise!r}")
         given["position_noise"] = float(position_noise)
-    if own_map or goal is not None or goal_range is not None:
-        given |= _goals(maze, base, goal, goal_range, own_map=own_map)
+    if custom_map or goal is not None or goal_range is not None:
+        given |= _goals(maze, base, goal, goal_range, custom_map=custom_map)
     task = dataclasses.replace(base, **given)
     if isinstance(task.test_goal, FixedGoal):
         x, y = task.test_goal.at
@@ -266,14 +276,14 @@ def _goals(
     goal: Sequence[float] | None,
     goal_range: Sequence[Sequence[float]] | None,
     *,
-    own_map: bool,
+    custom_map: bool,
 ) -> dict[str, Goal]:
-    """Training and test goals from the arguments `goal` and `goal_range`, or else from the map or the task."""
+    """Return training and test goals from `goal` and `goal_range`, else from the map or the task."""
     if goal is not None:
         test_goal: Goal = FixedGoal(_pair("goal", goal))
     elif maze.marked_goal is not None:
         test_goal = FixedGoal(maze.marked_goal)
-    elif own_map:
+    elif custom_map:
         raise ValueError("the map has no goal: mark a cell with 'G' or pass goal=(x, y)")
     else:
         test_goal = base.test_goal

@@ -1,8 +1,8 @@
-"""Pictures of an environment through MuJoCo's own renderer.
+"""Images of an environment from MuJoCo's renderer.
 
-Nothing here is imported until something is drawn, so a machine without a GL library can do everything else. MuJoCo
-picks its GL library from the variable `MUJOCO_GL`, and its import fails when that library is missing; so the variable
-is left alone unless it is unset, and is then set at the first picture, after looking which library is there.
+This module is imported when something is drawn, so that everything else works without a GL library. MuJoCo chooses its
+GL library by the variable `MUJOCO_GL`, and its import fails if that library is missing. If the variable is unset, the
+first image sets it to a library that is installed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FIELD_OF_VIEW = 45.0  # degrees, MuJoCo's default for free cameras
 
 
 def make_renderer(env: GoalEnv) -> OffscreenRenderer | WindowRenderer:
-    """Return what draws `env` as its `render_mode` asks.
+    """Return the renderer for the `render_mode` of `env`.
 
     Raises:
         RenderError: no usable GL library, or no display for a window.
@@ -46,17 +46,17 @@ class _Painter:
         self._env = env
         self.context = mujoco.MjrContext(env.model, mujoco.mjtFontScale.mjFONTSCALE_100)
         self._scene = mujoco.MjvScene(env.model, _MAX_GEOMS)
-        # A software renderer draws several times faster without them.
+        # Without them a software renderer is several times faster.
         self._scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = False
         self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = False
         self._option = mujoco.MjvOption()
         self._camera = camera_of(env)
 
     def paint(self, width: int, height: int) -> mujoco.MjrRect:
-        """Draw the present state in width x height pixels, and return that rectangle."""
+        """Draw the current state in width x height pixels, and return that rectangle."""
         model, data = self._env.model, self._env.data
         # `mj_step` leaves cartesian positions one simulation step behind the joints. The next step computes them
-        # again from the same joint positions, so drawing changes no trajectory.
+        # again from the same joint positions, so drawing does not change the trajectory.
         mujoco.mj_kinematics(model, data)
         mujoco.mj_comPos(model, data)
         mujoco.mj_camlight(model, data)
@@ -79,7 +79,7 @@ class OffscreenRenderer:
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._painter.context)
 
     def draw(self) -> np.ndarray:
-        """Return a picture of the present state, uint8 [H, W, 3]."""
+        """Return an image of the current state, uint8 [H, W, 3]."""
         self._gl.make_current()
         height, width, _ = self._shape
         rectangle = self._painter.paint(width, height)
@@ -95,25 +95,25 @@ class OffscreenRenderer:
 
 
 class WindowRenderer:
-    """Shows an environment in a window, at the speed of its own time.
+    """Shows an environment in a window, in real time.
 
-    A window of our own and not `mujoco.viewer`, whose thread can hang or crash the process when it is closed.
+    Not `mujoco.viewer`: its thread can hang or crash the process when it is closed.
     """
 
     def __init__(self, env: GoalEnv) -> None:
         if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
             raise RenderError(
-                "render_mode='human' needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; "
+                "render_mode='human' needs a display, but neither DISPLAY nor WAYLAND_DISPLAY is set; "
                 "render_mode='rgb_array' works without one"
             )
         try:
             import glfw
 
-            self._glfw: Any = glfw  # its type hints do not know that no context may be current
+            self._glfw: Any = glfw  # its type hints do not allow None as the current context
             if not self._glfw.init():
                 raise OSError("GLFW did not start")
             if sys.platform == "linux" and any(map(_loads, _LIBRARIES["egl"])):
-                # As offscreen pictures do: contexts of different libraries cannot take turns in one thread.
+                # The same library as for offscreen images: one thread cannot switch between libraries.
                 self._glfw.window_hint(glfw.CONTEXT_CREATION_API, glfw.EGL_CONTEXT_API)
             self._window = self._glfw.create_window(env.width, env.height, env.task.id, None, None)
             if not self._window:
@@ -121,15 +121,15 @@ class WindowRenderer:
             self._glfw.make_context_current(self._window)
             self._glfw.swap_interval(0)
             self._painter = _Painter(env)
-        except Exception as error:  # missing libraries and drivers show in many ways
+        except Exception as error:  # missing libraries and drivers raise many types
             raise RenderError(f"no window could be opened ({error}); {INSTALL_HINT}") from error
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_WINDOW, self._painter.context)
-        self._glfw.make_context_current(None)  # one that stays current would keep an offscreen one from becoming it
+        self._glfw.make_context_current(None)  # else an offscreen context could not become current
         self._seconds_per_frame = 1.0 / env.metadata["render_fps"]
         self._next_frame = time.monotonic()
 
     def draw(self) -> None:
-        """Bring the window up to date, not before the frame is due; a window that its user closed stays closed."""
+        """Update the window when the next frame is due; a window that the user closed stays closed."""
         if self._window is None:
             return
         self._glfw.make_context_current(self._window)
@@ -153,14 +153,14 @@ class WindowRenderer:
 
 
 def camera_of(env: GoalEnv) -> mujoco.MjvCamera:
-    """Return the camera that `env.camera` names: "top" sees all from above, y up; "track" follows the body."""
+    """Return the camera of `env`: "top" shows everything from above, y up; "track" follows the body."""
     camera = mujoco.MjvCamera()
     is_maze = env.task.body in MAZE_BODIES
     if env.camera == "top":
         low_x, low_y, high_x, high_y = env.extent()
         camera.type = mujoco.mjtCamera.mjCAMERA_FREE
         camera.lookat[:] = ((low_x + high_x) / 2, (low_y + high_y) / 2, 0.0)
-        # The whole width and height must fit, seen at the height of what stands nearest to the camera.
+        # The whole area must fit at the height of the object nearest to the camera.
         half = max(high_y - low_y, (high_x - low_x) * env.height / env.width) / 2
         camera.distance = half / np.tan(np.radians(_FIELD_OF_VIEW / 2)) + env.scene_height()
         camera.azimuth, camera.elevation = 90.0, -90.0
@@ -176,10 +176,10 @@ def camera_of(env: GoalEnv) -> mujoco.MjvCamera:
 
 
 def gl_context(width: int, height: int) -> Any:
-    """Return a GL context of MuJoCo's for drawing without a window.
+    """Return a GL context for drawing without a window.
 
     Raises:
-        RenderError: there is no GL library, or it refuses.
+        RenderError: there is no GL library, or it fails.
     """
     backend = os.environ.get("MUJOCO_GL", "").lower().strip()
     if not backend and sys.platform == "linux":
@@ -194,12 +194,12 @@ def gl_context(width: int, height: int) -> Any:
         else:
             from mujoco import GLContext
         context = GLContext(width, height)
-    except Exception as error:  # missing drivers show as ImportError, AttributeError, GLError, RuntimeError, ...
+    except Exception as error:  # ImportError, AttributeError, GLError, RuntimeError, ...
         raise RenderError(
             f"cannot draw with the GL library {backend or 'of the display'} ({error}); {INSTALL_HINT}"
         ) from error
     if backend:
-        os.environ["MUJOCO_GL"] = backend  # MuJoCo's own code reads it when it loads GL functions
+        os.environ["MUJOCO_GL"] = backend  # MuJoCo reads it when it loads GL functions
     return context
 
 

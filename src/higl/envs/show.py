@@ -1,4 +1,4 @@
-"""The table of tasks, and a picture of one: what `higl tasks` and `higl show` print and draw."""
+"""The table of `higl tasks` and the image of `higl show`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INK = {"wall": "#5c6b80", "floor": "#eef0f2", "body": "#bf9a6b", "goal": "#d926
 
 
 def tasks_table(width: int = 120) -> Any:
-    """Return the seven tasks as a rich table; one narrower than 120 columns leaves out the descriptions."""
+    """Return the tasks as a rich table, without descriptions below 120 columns."""
     from rich import box
     from rich.table import Table
 
@@ -49,7 +49,7 @@ def print_tasks() -> None:
 
 
 def _goal_text(goal: Goal) -> str:
-    if isinstance(goal, FixedGoal) and len(goal.at) == 6:  # the pusher's (target, target) says no more than the target
+    if isinstance(goal, FixedGoal) and len(goal.at) == 6:  # the pusher's goal is the target twice
         return str(FixedGoal(goal.at[3:]))
     return str(goal)
 
@@ -59,13 +59,13 @@ def draw_task(task: str | Task, path: str | Path, *, camera: str = "top", flat: 
 
     Args:
         task: short name, id or task.
-        path: file to write; its suffix says the format.
-        camera: "top" or "track"; a flat drawing is always from above.
-        flat: True draws a plan that needs no GL library; False insists on MuJoCo's renderer; None takes MuJoCo's
-            renderer and falls back to the plan where there is no GL library.
+        path: file to write; its suffix determines the format.
+        camera: "top" or "track"; a plan is always from above.
+        flat: True draws a plan, which needs no GL library; False requires MuJoCo's renderer; None uses MuJoCo's
+            renderer and falls back to the plan without a GL library.
 
     Returns:
-        One line that says what was drawn, and why flat if it is.
+        One line that describes the image.
 
     Raises:
         RenderError: `flat=False` and there is no usable GL library; the message names the packages.
@@ -101,7 +101,7 @@ def _write_picture(picture: Any, path: Path) -> None:
 
 
 def draw_flat(env: GoalEnv, path: str | Path) -> None:
-    """Draw the present state of an environment as a plan from above, with matplotlib: needs no GL library.
+    """Draw the current state of an environment as a plan from above, with matplotlib and without a GL library.
 
     Mazes also show their start cells and the range of training goals.
     """
@@ -133,7 +133,7 @@ def draw_flat(env: GoalEnv, path: str | Path) -> None:
 
 
 def _draw_geom(axes: Any, env: GoalEnv, geom: int) -> None:
-    """Draw one geom of the model as seen from above; planes and goal markers are left out."""
+    """Draw one geom of the model from above, except planes and goal markers."""
     from matplotlib.patches import Circle, Polygon
 
     kind, size = env.model.geom_type[geom], env.model.geom_size[geom]

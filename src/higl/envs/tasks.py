@@ -33,7 +33,7 @@ class FixedGoal:
 
 @dataclass(frozen=True)
 class UniformGoal:
-    """A goal drawn uniformly from a box, walls included."""
+    """A goal drawn uniformly from a box, which may include walls."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -49,7 +49,7 @@ class UniformGoal:
 
 @dataclass(frozen=True)
 class NormalGoal:
-    """A goal drawn from a normal distribution around a point, the same spread on each axis."""
+    """A goal drawn from a normal distribution with the same standard deviation on each axis."""
 
     mean: tuple[float, ...]
     std: float
@@ -71,22 +71,22 @@ def _numbers(values: tuple[float, ...]) -> str:
 
 @dataclass(frozen=True)
 class Task:
-    """One task: everything that tells it from the others.
+    """One task: all values in which tasks differ.
 
     Attributes:
         name: short name, for the command line.
         id: Gymnasium id.
-        body: what moves.
-        train_goal: where goals come from with `mode="train"`.
-        test_goal: where goals come from with `mode="test"`.
-        radius: success is a distance (L2) to the goal of at most this.
-        max_steps: the episode is truncated after so many steps.
+        body: the body that acts.
+        train_goal: distribution of goals with `mode="train"`.
+        test_goal: distribution of goals with `mode="test"`.
+        radius: success is an L2 distance to the goal of at most this.
+        max_steps: the episode is truncated after this many steps.
         description: one line.
         map: the maze, see `higl.envs.maps`; None for the arms.
         cell: side of a maze cell in metres.
         ends_on_success: whether success terminates the episode.
         position_noise: standard deviation of the noise on x and y after every step.
-        action_penalty: this x the squared length of the action is taken off the reward.
+        action_penalty: this times the squared length of the action is subtracted from the reward.
     """
 
     name: str
@@ -104,8 +104,8 @@ class Task:
     action_penalty: float = 0.0
 
 
-# Where the packaged pusher model puts its goal disc: x, y of the paper, z a hair above the table. The goal is met in
-# three dimensions by the puck's centre, which stands 0.048 higher.
+# The goal disc of the packaged pusher model: x, y as in the paper, z just above the table. Distances are in three
+# dimensions, and the puck's centre is 0.048 higher.
 _PUSHER_TARGET = (0.45, -0.05, -0.323)
 
 TASKS = (
@@ -197,7 +197,7 @@ TASKS = (
 
 
 def task_names() -> tuple[str, ...]:
-    """Short names of all tasks, in the table's order."""
+    """Return the short names of all tasks in the order of the table."""
     return tuple(task.name for task in TASKS)
 
 
@@ -205,7 +205,7 @@ def find_task(name: str) -> Task:
     """Return the task with this short name or Gymnasium id.
 
     Raises:
-        ValueError: no such task; the message suggests the nearest names.
+        ValueError: there is no such task; the message suggests similar names.
     """
     by_name = {key: task for task in TASKS for key in (task.name, task.id)}
     if name in by_name:
