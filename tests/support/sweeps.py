@@ -1,4 +1,4 @@
-"""What the tests of sweeps share."""
+"""Helpers for tests of sweeps."""
 
 import csv
 import json
@@ -13,6 +13,17 @@ from pathlib import Path
 from higl.run.folder import RunFolder
 from higl.settings.layers import apply
 from higl.settings.presets import preset
+
+OWN_CATALOGUE = """
+[mine]
+tasks = [{ task = "reacher", steps = 1000 }, { task = "gym/Other-v0", reward = "dense", steps = 2000 }]
+[mine.settings]
+low.hidden = [64, 64]
+[mine.variants]
+plain = {}
+long = { steps = 5000, seeds = [3, 7], high.relabel = true }
+"""
+"""A catalogue of a user, with an environment that has no preset."""
 
 STAND_IN = (str(Path(__file__).with_name("stand_in.py")),)
 

@@ -1,6 +1,7 @@
 """Estimated hours: what is measured, what is measured once, and what is left."""
 
 import pytest
+from support.sweeps import OWN_CATALOGUE
 
 from higl.settings.config import Config
 from higl.settings.layers import apply, setting_types
@@ -63,6 +64,16 @@ def test_settings_that_do_not_change_the_cost_are_not_measured_anew(name, value)
 
 def test_costless_settings_exist():
     assert set(setting_types(Config)) >= COSTLESS
+
+
+def test_runs_that_derive_their_settings_are_not_measured(tmp_path):
+    (tmp_path / "own.toml").write_text(OWN_CATALOGUE)
+    plan = make_plan(read_catalogue(tmp_path / "own.toml")["mine"], tmp_path)
+    waiting = [RunStatus("waiting")] * len(plan)
+    times = StepTimes(tmp_path)
+    assert {config.task for config in unmeasured(plan, waiting, times)} == {"reacher"}
+    hours = hours_left(plan, waiting, times, lambda config: 36.0)
+    assert [each is None for each in hours] == [run.derives for run in plan]
 
 
 def test_hours(tmp_path):

@@ -1,267 +1,136 @@
-"""The Slurm back end on a real Slurm of this machine alone, on loopback: jobs that are requeued, reach their time limit
-or are killed, and commands that are stopped or die. Whatever happens, every run ends once, and complete.
-"""
+"""What the Slurm back end does without Slurm: its options, the names of jobs, and what a user is told."""
 
 import importlib.util
-import json
-import os
-import secrets
-import shutil
-import signal
-import socket
-import subprocess
 import sys
-import tempfile
-from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from support.sweeps import STAND_IN, call_higl, evaluated, history, kill, status, wait_until
+from support.sweeps import call_higl
 
-from higl.sweep.catalogue import read_catalogue
-from higl.sweep.plan import PlannedRun, make_plan, read_status
-from higl.sweep.slurm import job_name
-
-PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-DAEMONS = {name: shutil.which(name, path=PLACES) for name in ("munged", "slurmctld", "slurmd")}
-if importlib.util.find_spec("submitit") is None or None in DAEMONS.values() or os.getuid() != 0:
-    pytest.skip(
-        "SUBMITIT OR SLURM IS NOT INSTALLED, OR YOU ARE NOT ROOT, SO NOTHING OF THE SLURM BACK END IS TESTED: "
-        "pip install 'higl[slurm]', apt-get install slurm-wlm munge",
-        allow_module_level=True,
-    )
-
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
-
-PATIENCE = 600.0
-CPUS = 3
-# A requeued job waits until its credential has expired: soon, for the tests.
-CONFIGURATION = """
-ClusterName=higl
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={controller_port}
-SlurmdPort={node_port}
-SlurmUser=root
-AuthType=auth/munge
-CredType=cred/munge
-AuthInfo=socket={folder}/munge.socket,cred_expire=5
-CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-MpiDefault=none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
-SlurmdParameters=config_overrides
-ReturnToService=2
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
-PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP
-"""
-DRIVER = """
-import sys
-from pathlib import Path
-from rich.console import Console
+from higl.cli import main
+from higl.errors import SlurmError
+from higl.sweep import slurm
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.plan import make_plan
-from higl.sweep.runner import run_sweep
-from higl.sweep.slurm import SlurmBackend
-path, out, program = sys.argv[1:4]
-plan = make_plan(read_catalogue(Path(path))["toy"], Path(out))
-summary = run_sweep(plan, SlurmBackend({}, Path(out), 0.0, (program,)), Console(), "toy")
-print([(run.name, reason) for run, reason in summary.failed])
-sys.exit(summary.exit_code)
-"""
+from higl.sweep.slurm import SlurmBackend, job_name, read_slurm_options
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
-def configure(folder: Path) -> None:
-    """Write the configuration of a Slurm of one machine, and the key of its munge."""
-    controller_port, node_port = free_ports(2)
-    host = socket.gethostname().partition(".")[0]
-    text = CONFIGURATION.format(
-        host=host, controller_port=controller_port, node_port=node_port, folder=folder, cpus=CPUS
-    )
-    (folder / "slurm.conf").write_text(text)
-    (folder / "munge.key-file").write_bytes(secrets.token_bytes(128))
-    (folder / "munge.key-file").chmod(0o400)
-    for name in ("state", "spool"):
-        (folder / name).mkdir()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def slurm():
-    folder = Path(tempfile.mkdtemp(prefix="higl-slurm-"))
-    configure(folder)
-    files = ("key-file", "socket", "pid-file", "log-file", "seed-file")
-    munge = [f"--{name}={folder / 'munge'}.{name}" for name in files]
-    daemons: list[subprocess.Popen] = []
-
-    def start(name: str, *words: str) -> None:
-        with open(folder / f"{name}.out", "wb") as said:
-            daemons.append(subprocess.Popen([DAEMONS[name], *words], stdout=said, stderr=said, start_new_session=True))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
-        try:
-            start("munged", "--foreground", "--force", "--num-threads=1", *munge)
-            wait_until((folder / "munge.socket").exists, PATIENCE)
-            start("slurmctld", "-D")
-            start("slurmd", "-D")
-            wait_until(lambda: "idle" in ask("sinfo", "--noheader"), PATIENCE)
-            yield
-        finally:
-            ask("scancel", "--signal=KILL", "--me")
-            wait_until(lambda: not ask("squeue", "--noheader"), PATIENCE)
-            for daemon in reversed(daemons):
-                daemon.terminate()
-                daemon.wait()
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def ask(*words: str) -> str:
-    """Return what a program of Slurm says."""
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout
-
-
-def jobs(run: PlannedRun) -> list[str]:
-    """Return the jobs of a run, those that have ended included."""
-    return ask("squeue", "--noheader", "--states=all", "--format=%i", f"--name={job_name(run)}").split()
-
-
-def plan_of(path: Path, out: Path) -> list[PlannedRun]:
-    return make_plan(read_catalogue(path)["toy"], out)
-
-
-def start_driver(path: Path, out: Path) -> subprocess.Popen:
-    command = [sys.executable, "-c", DRIVER, str(path), str(out), STAND_IN[0]]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def said_at_the_end(driver: subprocess.Popen, code: int) -> str:
-    said, _ = driver.communicate(timeout=PATIENCE)
-    assert driver.returncode == code, said
-    return said
-
-
-def at_work(run: PlannedRun) -> bool:
-    now = read_status(run)
-    return now.state == "running" and now.step > 200
-
-
-def processes(run: PlannedRun) -> dict[str, int]:
-    return json.loads((run.folder / "processes.json").read_text())
-
-
-def assert_complete_once(run: PlannedRun, steps: int) -> None:
-    assert status(run.folder) == "finished"
-    assert evaluated(run.folder) == list(range(100, steps + 1, 100))
-    assert sum(line.startswith("finish") for line in history(run.folder)) == 1
-
-
-def continued(run: PlannedRun) -> bool:
-    """Return whether a run saved, and went on from there later."""
-    notes = history(run.folder)
-    return any(first.startswith("stop ") and second == f"start {first[5:]}" for first, second in pairwise(notes))
-
-
-def test_every_run_once_and_what_fails_is_named_and_not_retried(tmp_path, catalogue):
-    path, out = catalogue(seeds=1, more='"unlucky" = { high.policy_period = 13 }\n'), tmp_path / "runs"
-    plan = plan_of(path, out)
-    said = said_at_the_end(start_driver(path, out), 1)
-    for run in plan[:2]:
-        assert_complete_once(run, 1_000)
-        assert history(run.folder) == ["start 0", "finish 1000"]
-    assert f"[('{plan[2].name}', \"failed at step 600: a stand-in's bad luck\")]" in said
-    assert [len(jobs(run)) for run in plan] == [1, 1, 1]
-
-
-def test_the_command_trains(tmp_path, catalogue):
-    """No stand-in: `higl sweep run --slurm` with options, two real runs."""
-    path, out = catalogue(steps=200, seeds=1), tmp_path / "runs"
-    words = ["sweep", "run", "toy", "--catalogue", str(path), "--out", str(out), "--slurm", "partition=all,time=30"]
-    called = call_higl(*words)
-    assert called.returncode == 0, called.stderr
-    assert "toy: 2 finished" in called.stdout
-    for run in plan_of(path, out):
-        assert status(run.folder) == "finished"
-        assert evaluated(run.folder)[-1] >= 200
-        assert (run.folder / "policy.safetensors").is_file()
+def test_options():
+    assert read_slurm_options("") == {}
+    text = "partition=cpu,debug,time=12:00:00,mem=4G,mail-type=END"
+    expected = {"partition": "cpu,debug", "time": "12:00:00", "mem": "4G", "mail-type": "END"}
+    assert read_slurm_options(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("words", "message"),
     [
-        ("acount=x", "unrecognized option '--acount=x'"),
-        ("partition=none,time=1:00:00", "invalid partition specified: none"),
+        (["--slurm", "partition="], "--slurm partition=: expected sbatch options such as partition=cpu,"),
+        (["--slurm", "=cpu"], "--slurm =cpu: expected sbatch options"),
+        (["--slurm", "mem=4G,"], "--slurm mem=4G,: expected sbatch options"),
+        (["--slurm", "mem=4G,,time=1"], "--slurm mem=4G,: expected sbatch options"),
+        (["--slurm", "Mem=4G"], "--slurm Mem=4G: expected sbatch options"),
+        (["--slurm", "mem=4G,nodes=2"], "--slurm nodes=2: higl sets nodes itself"),
+        (["--slurm", "--ray"], "--slurm and --ray: choose one of them"),
+        (["--slurm", "mem=4G", "--cores", "0"], "--slurm and --cores: choose one of them"),
+        (["--ray", "--cores", "0"], "--ray and --cores: choose one of them"),
+        (["--slurm", "partition"], "--slurm partition: expected options of sbatch as NAME=VALUE,NAME=VALUE or nothing"),
+        (["--ray", "10.0.0.1"], "--ray 10.0.0.1: expected HOST:PORT, `local` or nothing"),
+        (["--ray", "myhead"], "--ray myhead: expected HOST:PORT, `local` or nothing"),
+        (["--ray", "local", "more"], "unexpected argument 'more'"),
     ],
 )
-def test_what_slurm_does_not_know_is_one_line(tmp_path, options, message):
-    called = call_higl("sweep", "run", "fig6", "--out", str(tmp_path), "--slurm", options)
+def test_mistakes(words, message, tmp_path, capsys):
+    assert main(["sweep", "run", "fig6", "--out", str(tmp_path), *words]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_without_submitit_the_extra_is_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    assert main(["sweep", "run", "fig6", "--out", str(tmp_path), "--slurm"]) == 1
+    assert capsys.readouterr().err == "higl sweep: --slurm needs the extra `slurm`: pip install 'higl[slurm]'\n"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("submitit") is None, reason="submitit is not installed")
+def test_without_slurm_one_line_says_so(tmp_path):
+    called = call_higl("sweep", "run", "fig6", "--out", str(tmp_path), "--slurm", "mem=4G", PATH=str(tmp_path))
     assert called.returncode == 1
-    assert called.stderr.startswith(f"higl sweep: --slurm: sbatch: {message}")
-    assert called.stderr.count("\n") == 1
+    expected = "higl sweep: --slurm: no sbatch on this machine; start the sweep where jobs can be submitted\n"
+    assert called.stderr == expected
 
 
-def test_requeued_at_the_time_limit_and_killed(tmp_path, catalogue):
-    path, out = catalogue(steps=8_000, seeds=1, more="third = { high.policy_period = 3 }\n"), tmp_path / "runs"
-    requeued, limited, killed = plan = plan_of(path, out)
-    driver = start_driver(path, out)
-    wait_until(lambda: all(at_work(run) for run in plan), PATIENCE)
-    ask("scontrol", "requeue", *jobs(requeued))
-    ask("scancel", "--signal=USR2", *jobs(limited))  # what Slurm sends before the limit, which it looks at each minute
-    kill(processes(killed)["parent"])
-    said_at_the_end(driver, 0)
-    for run in plan:
-        assert_complete_once(run, 8_000)
-    assert continued(requeued)
-    assert continued(limited)
-    assert [line for line in history(killed.folder) if line.startswith("start ")][1] != "start 0"
-    assert [len(jobs(run)) for run in plan] == [1, 1, 2]
+def test_a_run_has_one_name_wherever_the_command_is_started(monkeypatch, tmp_path):
+    [run, other, *_] = make_plan(read_catalogue()["fig3"], tmp_path / "runs")
+    name = job_name(run)
+    monkeypatch.chdir(tmp_path)
+    assert job_name(make_plan(read_catalogue()["fig3"], Path("runs"))[0]) == name
+    assert run.name in name
+    elsewhere = make_plan(read_catalogue()["fig3"], tmp_path / "elsewhere")[0]
+    assert len({name, job_name(other), job_name(elsewhere)}) == 3
 
 
-def test_stopped_then_killed_then_continued(tmp_path, catalogue):
-    path, out = catalogue(steps=10_000, seeds=2), tmp_path / "runs"
-    plan = plan_of(path, out)
-    first = start_driver(path, out)
-    wait_until(lambda: all(at_work(run) for run in plan[:CPUS]), PATIENCE)
-    kill(first.pid, signal.SIGINT)
-    said_at_the_end(first, 128 + signal.SIGINT)
-    assert [status(run.folder) for run in plan] == ["stopped"] * CPUS + ["none"]
-    assert not ask("squeue", "--noheader")
+class FullSlurm:
+    """Takes so many jobs of the user at once, as a limit of its administrator says; knows which have ended."""
 
-    second = start_driver(path, out)
-    wait_until(lambda: all(at_work(run) for run in plan[:CPUS]), PATIENCE)
-    kill(second.pid)
-    second.communicate()
-    said_at_the_end(start_driver(path, out), 0)
-    for run in plan:
-        assert_complete_once(run, 10_000)
-    assert [len(history(run.folder)) for run in plan] == [4] * CPUS + [2]  # none was interrupted but by Ctrl-C
-    assert [len(jobs(run)) for run in plan] == [2] * len(plan)
+    def __init__(self, room: int):
+        self.room, self.states = room, {}
+
+    def update_parameters(self, **parameters) -> None:
+        """Nothing that matters here."""
+
+    def submit(self, job) -> SimpleNamespace:
+        if sum(state == "RUNNING" for state, _ in self.states.values()) >= self.room:
+            raise RuntimeError("sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed")
+        number = str(len(self.states) + 1)
+        self.states[number] = ("RUNNING", job_name(job.run))
+        return SimpleNamespace(job_id=number)
+
+    def end(self, job: str) -> None:
+        self.states[job] = ("CANCELLED", "")
 
 
-def test_a_second_ctrl_c_ends_at_once(tmp_path, catalogue):
-    path, out = catalogue(steps=10_000, seeds=1), tmp_path / "runs"
-    stuck, other = plan = plan_of(path, out)
-    driver = start_driver(path, out)
-    wait_until(lambda: all(at_work(run) for run in plan), PATIENCE)
-    kill(processes(stuck)["self"], signal.SIGSTOP)
-    kill(driver.pid, signal.SIGINT)
-    wait_until(lambda: status(other.folder) == "stopped", PATIENCE)
-    assert driver.poll() is None
-    kill(driver.pid, signal.SIGINT)
-    said_at_the_end(driver, 128 + signal.SIGINT)
-    assert history(stuck.folder) == ["start 0"]
-    assert read_status(stuck).state == "stopped"
+@pytest.fixture
+def full(monkeypatch, tmp_path):
+    full = FullSlurm(room=2)
+    monkeypatch.setattr(slurm, "make_executor", lambda folder, options: full)
+    monkeypatch.setattr(slurm, "_queue", lambda: dict(full.states))
+    monkeypatch.setattr(slurm, "_scancel", lambda *words: [full.end(job) for job in full.states if job in words])
+    monkeypatch.setattr(slurm, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(slurm, "_RESUBMIT_SECONDS", 0.0)
+    (tmp_path / ".sweep").mkdir()
+    return full
+
+
+def test_a_run_that_slurm_refuses_waits_for_room(full, tmp_path, capsys):
+    first, second, third, *_ = make_plan(read_catalogue()["fig3"], tmp_path)
+    backend = SlurmBackend({}, tmp_path, 5.0)
+    for run in (first, second, third):
+        assert backend.free()
+        backend.start(run)
+    assert (backend.free(), backend.active()) == (False, 3)
+    assert backend.poll() == []
+    message = "higl: sbatch: AssocMaxSubmitJobLimit; Batch job submission failed: the remaining runs are"
+    assert capsys.readouterr().err.count(message) == 1
+    full.end("1")
+    assert [ended.run for ended in backend.poll()] == [first]
+    assert (backend.free(), backend.active()) == (True, 2)
+    assert full.states["3"] == ("RUNNING", job_name(third))
+
+
+def test_a_job_that_cannot_be_submitted_again_waits_and_stops_with_the_others(full, tmp_path, capsys):
+    first, second, third, *_ = make_plan(read_catalogue()["fig3"], tmp_path)
+    backend = SlurmBackend({}, tmp_path, 5.0)
+    backend.start(first)
+    backend.start(second)
+    full.states["1"], full.room = ("NODE_FAIL", ""), 1
+    assert backend.poll() == []  # the first is to go on with another job, for which there is no room
+    assert (backend.free(), backend.active()) == (False, 2)
+    backend.stop()
+    assert {ended.run.name for ended in backend.poll()} == {first.name, second.name}
+    assert backend.active() == 0
+    full.room = 0
+    with pytest.raises(SlurmError, match="--slurm: sbatch: AssocMaxSubmitJobLimit"):
+        SlurmBackend({}, tmp_path, 5.0).start(third)

@@ -37,7 +37,7 @@ from higl.sweep.board import runs_table
 from higl.sweep.catalogue import MOST_SEEDS, Entry, find_entry, read_catalogue
 from higl.sweep.estimate import StepTimes, hours_left, measured, unmeasured, wall_hours
 from higl.sweep.local import LocalBackend, choose_cores
-from higl.sweep.plan import PlannedRun, make_plan, read_status
+from higl.sweep.plan import PlannedRun, make_plan, presets_text, read_status
 from higl.sweep.runner import print_summary, run_sweep
 from higl.text import counted, duration, steps_text
 
@@ -226,7 +226,7 @@ def show_entry(options: ShowOptions) -> int:
     times = StepTimes()
     kinds = unmeasured(plan, statuses, times)
     hours = hours_left(plan, statuses, times, None if options.no_estimate else _measuring(len(kinds)))
-    _console().print(runs_table(plan, statuses, entry.title, hours))
+    _console().print(runs_table(plan, statuses, f"{entry.title} ({presets_text(plan)})", hours))
     known = [each for each in hours if each is not None]
     count = counted(len(plan), "run")
     if len(known) == len(hours):

@@ -1,7 +1,7 @@
-"""Catalogues of sweeps: each entry says which tasks, settings, steps and seeds make a figure.
+"""Catalogues of sweeps: each entry lists the tasks, settings, steps and seeds of one figure.
 
-The paper's figures are in `paper.toml` beside this file; own catalogues have the same form. Anything wrong with one
-is a `CatalogueError` of one line that says where. Imports neither NumPy nor JAX.
+The paper's figures are in `paper.toml`; catalogues of users have the same form. A mistake in a catalogue raises a
+`CatalogueError` whose message is one line that says where it is. Imports neither NumPy nor JAX.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from higl.errors import CatalogueError, SettingsError
-from higl.settings.config import Config, Reward
+from higl.settings.config import Config, Preset, Reward
 from higl.settings.layers import Layer, build_config, flat, nearest
-from higl.settings.presets import BEST
+from higl.settings.presets import BEST, has_preset
 
 PAPER = Path(__file__).with_name("paper.toml")
 
 Draw = Literal["curves", "landmarks"]
 
 MOST_SEEDS = 1_000
-"""Of a curve. More are a slip of the pen."""
-# What JAX takes for a seed.
+"""Largest number of seeds of a curve. Larger numbers are assumed to be typos."""
+# JAX accepts smaller seeds only.
 _SEED_LIMIT = 2**63
 
-_ENTRY_KEYS = ("title", "steps", "seeds", "tasks", "variants", "settings", "draw")
+_ENTRY_KEYS = ("title", "preset", "steps", "seeds", "tasks", "variants", "settings", "draw")
 _TASK_KEYS = ("task", "reward", "steps")
-# What the entry's tasks and seeds say, so no variant may.
+# The entry's `tasks` and `seeds` determine these settings.
 _NOT_SETTINGS = ("task", "reward", "seed")
-# A Gymnasium id has a namespace, a module or a version; a word without any of them is meant for one of our tasks.
+# A Gymnasium id has a namespace, a module or a version. A word with none of them is taken for the name of a task.
 _LOOKS_LIKE_AN_ID = re.compile(r"[/:]|-v\d+$")
 
 
 @dataclass(frozen=True)
-class TaskOf:
-    """A panel of a figure: a task, its reward and the length of its runs."""
+class EntryTask:
+    """A panel of a figure: a task, its reward and the number of steps of its runs."""
 
     task: str
     reward: Reward
@@ -46,7 +46,7 @@ class TaskOf:
 
 @dataclass(frozen=True)
 class Variant:
-    """A curve of a figure: its label, the settings it changes, and its seeds."""
+    """A curve of a figure: its label, the settings that it changes, and its seeds."""
 
     name: str
     settings: Layer
@@ -59,13 +59,15 @@ class Entry:
 
     name: str
     title: str
-    tasks: tuple[TaskOf, ...]
+    tasks: tuple[EntryTask, ...]
     variants: tuple[Variant, ...]
+    preset: Preset = "best"
     draw: Draw = "curves"
 
-    def given(self, task: TaskOf, variant: Variant, seed: int, more: Mapping[str, Any]) -> Layer:
-        """Return what is said of one run's settings; `more` comes last."""
-        layer = {"steps": task.steps} | variant.settings | dict(more)
+    def given(self, task: EntryTask, variant: Variant, seed: int, more: Mapping[str, Any]) -> Layer:
+        """Return the settings that the entry specifies for one run, overridden by `more`."""
+        layer: Layer = {"steps": task.steps} | ({"preset": self.preset} if has_preset(task.task) else {})
+        layer = layer | variant.settings | dict(more)
         return layer | {"task": task.task, "reward": task.reward, "seed": seed}
 
 
@@ -73,10 +75,10 @@ Catalogue = dict[str, Entry]
 
 
 def read_catalogue(path: Path | None = None) -> Catalogue:
-    """Return the entries of a catalogue by name: the paper's, or those of a file.
+    """Return the entries of a catalogue file, by default of the paper's, by name.
 
     Raises:
-        CatalogueError: what is wrong with it, and where.
+        CatalogueError: the file cannot be read, or an entry is invalid.
     """
     path = PAPER if path is None else path
     try:
@@ -86,15 +88,15 @@ def read_catalogue(path: Path | None = None) -> Catalogue:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CatalogueError(f"{path} is not a TOML file: {' '.join(str(error).split())}") from None
     if not document:
-        raise CatalogueError(f"{path} has no sweep: each is a table [NAME] with tasks and variants")
+        raise CatalogueError(f"{path} contains no sweep: each is a table [NAME] with tasks and variants")
     return {name: _read_entry(f"{path}: {name}", name, table) for name, table in document.items()}
 
 
 def find_entry(catalogue: Catalogue, name: str) -> Entry:
-    """Return an entry.
+    """Return the entry with this name.
 
     Raises:
-        CatalogueError: there is none of this name; the message says which is nearest.
+        CatalogueError: there is none; the message suggests similar names.
     """
     if name not in catalogue:
         hint = nearest(name, catalogue) or f"; there are {', '.join(catalogue)}"
@@ -110,19 +112,17 @@ def _read_entry(where: str, name: str, table: Any) -> Entry:
         raise CatalogueError(f"{where}: expected a table [{name}]")
     _check_keys(where, table, _ENTRY_KEYS)
     if not name or name.startswith(".") or "/" in name:
-        raise CatalogueError(f"{where}: a name has no / and does not start with a dot")
+        raise CatalogueError(f"{where}: a name must not contain / or start with a dot")
     steps = _number(where, "steps", table["steps"]) if "steps" in table else None
     seeds = _seeds(where, table.get("seeds", 1))
     common = _settings(where, table.get("settings", {}))
-    draw = table.get("draw", "curves")
-    if draw not in get_args(Draw):
-        raise CatalogueError(f"{where}: draw = {draw!r}: expected one of {', '.join(get_args(Draw))}")
     entry = Entry(
         name=name,
         title=_text(where, "title", table.get("title", name)),
-        tasks=tuple(_task(where, task, steps) for task in _some(where, "tasks", table.get("tasks"), list)),
+        tasks=tuple(_task(where, task, steps) for task in _not_empty(where, "tasks", table.get("tasks"), list)),
         variants=_variants(where, table.get("variants"), common, seeds),
-        draw=draw,
+        preset=_choice(where, "preset", table.get("preset", "best"), Preset),
+        draw=_choice(where, "draw", table.get("draw", "curves"), Draw),
     )
     _check_configs(where, entry)
     return entry
@@ -130,32 +130,30 @@ def _read_entry(where: str, name: str, table: Any) -> Entry:
 
 def _variants(where: str, tables: Any, common: Layer, seeds: tuple[int, ...]) -> tuple[Variant, ...]:
     found = []
-    for name, table in _some(where, "variants", tables, dict).items():
+    for name, table in _not_empty(where, "variants", tables, dict).items():
         place = f"{where}, variant {name!r}"
         if not isinstance(table, dict):
-            raise CatalogueError(f"{place}: expected a table of settings, as {{ landmarks.coverage = 10 }}")
+            raise CatalogueError(f"{place}: expected a table of settings such as {{ landmarks.coverage = 10 }}")
         own = dict(table)
         own_seeds = _seeds(place, own.pop("seeds")) if "seeds" in own else seeds
         found.append(Variant(name, common | _settings(place, own), own_seeds))
     return tuple(found)
 
 
-def _task(where: str, table: Any, steps: int | None) -> TaskOf:
+def _task(where: str, table: Any, steps: int | None) -> EntryTask:
     if isinstance(table, str):
         table = {"task": table}
     if not isinstance(table, dict) or "task" not in table:
         raise CatalogueError(f'{where}: tasks: expected {{ task = "NAME", reward = "sparse" }}, not {table!r}')
     _check_keys(f"{where}, tasks", table, _TASK_KEYS)
-    reward = table.get("reward", "sparse")
-    if reward not in get_args(Reward):
-        raise CatalogueError(f"{where}, tasks: reward = {reward!r}: expected one of {', '.join(get_args(Reward))}")
+    reward = _choice(f"{where}, tasks", "reward", table.get("reward", "sparse"), Reward)
     steps = _number(where, "steps", table["steps"]) if "steps" in table else steps
     if steps is None:
-        raise CatalogueError(f"{where}: no steps: give them to the sweep or to each of its tasks")
+        raise CatalogueError(f"{where}: no steps: give the sweep or each of its tasks a number of steps")
     name = _text(where, "task", table["task"])
     if name not in BEST and not _LOOKS_LIKE_AN_ID.search(name):
         raise CatalogueError(f"{where}, tasks: unknown task {name!r}{nearest(name, BEST)}")
-    return TaskOf(name, reward, steps)
+    return EntryTask(name, reward, steps)
 
 
 def _settings(where: str, nested: Any) -> Layer:
@@ -165,12 +163,12 @@ def _settings(where: str, nested: Any) -> Layer:
     layer = flat(nested)
     for name in _NOT_SETTINGS:
         if name in layer:
-            raise CatalogueError(f"{where}: {name} is not a setting here: `tasks` and `seeds` say it")
+            raise CatalogueError(f"{where}: {name} is not a setting here: use `tasks` and `seeds`")
     return layer
 
 
 def _check_configs(where: str, entry: Entry) -> None:
-    """Refuse unknown settings and values that no run could use, and two variants that are the same run."""
+    """Reject unknown settings, invalid values, and variants that are the same run."""
     for task in entry.tasks:
         seen: dict[Config, str] = {}
         for variant in entry.variants:
@@ -186,13 +184,13 @@ def _check_configs(where: str, entry: Entry) -> None:
 
 
 def _seeds(where: str, value: Any) -> tuple[int, ...]:
-    """Return seeds: so many from 0 on, or a list of them."""
+    """Return seeds: a number N stands for 0 to N - 1, a list for itself."""
     if _is_number(value) and 0 < value <= MOST_SEEDS:
         return tuple(range(value))
     if isinstance(value, list) and value and all(_is_number(seed) and 0 <= seed < _SEED_LIMIT for seed in value):
         return tuple(dict.fromkeys(value))
     raise CatalogueError(
-        f"{where}: seeds = {value!r}: expected how many (4, at most {MOST_SEEDS:,}) or which ([0, 2, 5])"
+        f"{where}: seeds = {value!r}: expected a number (4, at most {MOST_SEEDS:,}) or a list ([0, 2, 5])"
     )
 
 
@@ -202,19 +200,26 @@ def _is_number(value: Any) -> bool:
 
 def _number(where: str, name: str, value: Any) -> int:
     if not _is_number(value) or value <= 0:
-        raise CatalogueError(f"{where}: {name} = {value!r}: expected a whole number of more than 0")
+        raise CatalogueError(f"{where}: {name} = {value!r}: expected a positive integer")
     return value
 
 
 def _text(where: str, name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise CatalogueError(f"{where}: {name} = {value!r}: expected a text")
+        raise CatalogueError(f"{where}: {name} = {value!r}: expected a string")
     return value
 
 
-def _some(where: str, name: str, value: Any, kind: type) -> Any:
+def _choice(where: str, name: str, value: Any, choices: Any) -> Any:
+    """Return a value that is one of the choices of a `Literal`."""
+    if value not in get_args(choices):
+        raise CatalogueError(f"{where}: {name} = {value!r}: expected one of {', '.join(get_args(choices))}")
+    return value
+
+
+def _not_empty(where: str, name: str, value: Any, kind: type) -> Any:
     if not isinstance(value, kind) or not value:
-        raise CatalogueError(f"{where}: no {name}: expected a {'list' if kind is list else 'table'} of at least one")
+        raise CatalogueError(f"{where}: no {name}: expected a {'list' if kind is list else 'table'} that is not empty")
     return value
 
 

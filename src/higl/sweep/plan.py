@@ -109,6 +109,13 @@ def make_plan(
     return kept
 
 
+def presets_text(plan: Sequence[PlannedRun]) -> str:
+    """Return which presets the runs of a plan start from: 'preset best'."""
+    names = dict.fromkeys(run.config.preset for run in plan if not run.derives)
+    parts = [f"preset {' and '.join(names)}"] if names else []
+    return ", ".join([*parts, *(["derived settings"] if any(run.derives for run in plan) else [])])
+
+
 def _chosen_seeds(seeds: tuple[int, ...], count: int | None) -> tuple[int, ...]:
     if count is None:
         return seeds

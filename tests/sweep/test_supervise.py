@@ -1,21 +1,17 @@
-"""What the Ray back end does without a cluster: the task itself, and what a user is told when Ray is not to be had."""
+"""Supervising the process of a run, as a task of Ray or a job of Slurm does."""
 
 import os
 import signal
-import sys
 import threading
 import time
 
 import pytest
 from support.sweeps import STAND_IN, history, status
 
-from higl.cli import main
-from higl.errors import RayError
 from higl.sweep.backend import ExitStatus
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.launch import write_settings
 from higl.sweep.plan import make_plan
-from higl.sweep.ray import connect
 from higl.sweep.supervise import supervise_run
 
 
@@ -53,27 +49,3 @@ def test_a_node_that_does_not_share_the_folder_says_so(run):
     outcome = supervise_run(run, 0.0, STAND_IN)
     assert outcome.code == 1
     assert "--out must be on shared storage" in str(outcome.reason)
-
-
-def test_without_ray_the_extra_is_named(monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    for name in ("RAY_AUTH_MODE", "RAY_USAGE_STATS_ENABLED", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"):
-        monkeypatch.setenv(name, os.environ.get(name, "0"))
-    with pytest.raises(RayError, match="pip install"):
-        connect("local")
-    assert main(["sweep", "run", "fig6", "--out", str(tmp_path), "--ray"]) == 1
-    assert capsys.readouterr().err == "higl sweep: --ray needs the extra `ray`: pip install 'higl[ray]'\n"
-
-
-def test_authentication_is_on_unless_the_user_says_otherwise(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-    monkeypatch.setenv("RAY_AUTH_MODE", "")  # so that it is restored after
-    monkeypatch.delenv("RAY_AUTH_MODE")
-    with pytest.raises(RayError):
-        connect("10.0.0.1:6379")
-    assert os.environ["RAY_AUTH_MODE"] == "token"
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    with pytest.raises(RayError):
-        connect("10.0.0.1:6379")
-    assert os.environ["RAY_AUTH_MODE"] == "disabled"

@@ -1,0 +1,35 @@
+"""Names of runs: what differs from the preset, unambiguous and short."""
+
+from higl.run.naming import run_name, variant_name
+from higl.settings.layers import apply
+from higl.settings.presets import preset
+
+
+def test_names_tell_what_differs_from_the_preset():
+    base = preset("ant-maze-u")
+    assert variant_name(base) == ""
+    assert variant_name(preset("ant-maze-u", "hrac")) == ""
+    assert variant_name(preset("ant-maze-u", "higl", "paper")) == "paper"
+    more = apply(base, {"landmarks.coverage": 60, "landmarks.novelty": 60, "high.relabel": True})
+    assert variant_name(more) == "relabel-coverage60-novelty60"
+    assert run_name(apply(more, {"seed": 3})) == "ant-maze-u-sparse-higl-relabel-coverage60-novelty60-3"
+    assert variant_name(apply(base, {"low.exploration": 4.5})) == "low-exploration4.5"
+
+
+def test_names_tell_all_digits_of_a_number():
+    base = preset("ant-maze-u")
+    shifts = (1.0, 1.0000001, 2.5, 1e-05, 12345678.0, 1234567.0)
+    names = [variant_name(apply(base, {"landmarks.shift": shift})) for shift in shifts]
+    assert names == ["shift1", "shift1.0000001", "shift2.5", "shift1e-05", "shift12345678.0", "shift1234567.0"]
+
+
+def test_long_names_are_cut_and_do_not_depend_on_seed_or_steps():
+    many = {"low.hidden": (8, 8), "high.hidden": (8, 8), "low.buffer_size": 1000, "high.buffer_size": 1000, "cell": 1}
+    many = {name: value for name, value in many.items() if name != "cell"}
+    first = variant_name(apply(preset("pusher"), many | {"low.batch_size": 7, "high.batch_size": 7}))
+    other = variant_name(apply(preset("pusher"), many | {"low.batch_size": 7, "high.batch_size": 8}))
+    again = variant_name(
+        apply(preset("pusher"), many | {"low.batch_size": 7, "high.batch_size": 7, "seed": 5, "steps": 9})
+    )
+    assert first == again != other
+    assert len(first) <= 80
