@@ -20,8 +20,8 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 from higl.settings import config as config_module
-from higl.settings.config import Config
-from higl.settings.presets import BEST, PAPER
+from higl.settings.config import Config, Preset
+from higl.settings.presets import PRESET_TASKS, preset
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "higl"
 EXAMPLES = SOURCE.parents[1] / "examples"
@@ -143,8 +143,8 @@ def _shown(value: Any) -> str:
 def _presets() -> str:
     """Return tables of the settings in which the tasks of a family, or the two families, differ."""
     text = "\n\n## Presets\n\nWhat is not listed here has its default above."
-    for family, table in (("best", BEST), ("paper", PAPER)):
-        flat = {task: _flat(config) for task, config in table.items()}
+    for family in get_args(Preset):
+        flat = {task: _flat(preset(task, family=family)) for task in PRESET_TASKS}
         base = _flat(Config())
         names = [name for name in base if name not in ("task", "preset")]
         names = [name for name in names if any(values[name] != base[name] for values in flat.values())]

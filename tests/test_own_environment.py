@@ -201,7 +201,6 @@ def test_derived_settings_of_a_box():
     assert 2.5 <= config.landmarks.shift <= 3.8
     assert config.adjacency.degree == 3
     assert config.landmarks.cutoff == pytest.approx(config.landmarks.shift / config.adjacency.cell / 0.05, rel=0.1)
-    assert config.low.noise_unit == "range"
     assert config.low.exploration == 0.1
     assert config.high.reward_scale == pytest.approx(0.2)
 

@@ -35,7 +35,8 @@ from higl.run.seeds import MEASURING, episode_seed
 from higl.run.training import Training, check_spaces
 from higl.settings.config import Algorithm, Config, Preset, Reward
 from higl.settings.derive import NO_SUCCESS_TOLD, derive, derive_schedule, describe, tells_success
-from higl.settings.layers import apply, flat, to_toml
+from higl.settings.flat import flat
+from higl.settings.layers import apply, to_toml
 from higl.settings.presets import has_preset
 from higl.settings.presets import preset as preset_of
 

@@ -88,8 +88,8 @@ def constant_networks(value: float, actions: int) -> td3.Networks:
 
 
 def test_values_against_returns_by_hand():
-    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0), (1.0, 1.0))
-    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0), (1.0, 1.0))
+    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0))
+    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0))
     metrics = value_metrics(
         CONFIG, low, constant_networks(-4.0, SPACES.action), high, constant_networks(-7.0, SPACES.goal), walk()
     )
@@ -104,8 +104,8 @@ def test_values_against_returns_by_hand():
 
 
 def test_where_a_time_limit_is_no_end_the_return_goes_on_with_the_value():
-    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0), (1.0, 1.0))
-    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0), (1.0, 1.0))
+    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0))
+    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0))
     networks = constant_networks(-4.0, SPACES.action), constant_networks(-7.0, SPACES.goal)
     config = replace(CONFIG, time_limit="bootstrap")
     metrics = value_metrics(config, low, networks[0], high, networks[1], walk())
@@ -135,7 +135,7 @@ def test_a_single_cell_has_nothing_to_tell():
 def test_layer_norm_reaches_the_values():
     """The NumPy twin is used for the metrics: it must be the same network."""
     config = changed(CONFIG, low={"layer_norm": True})
-    low = td3.TD3(config.low, 5, (1.0, 1.0), (1.0, 1.0))
+    low = td3.TD3(config.low, 5, (1.0, 1.0))
     networks = td3.init(low, jax.random.key(0)).networks
     x = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
     in_numpy = td3.policy_value(low, jax.device_get(networks), x)
@@ -143,8 +143,8 @@ def test_layer_norm_reaches_the_values():
 
 
 def test_saturated_are_the_actors_own_actions():
-    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0), (1.0, 1.0))
-    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0), (1.0, 1.0))
+    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0))
+    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0))
     networks = constant_networks(-4.0, SPACES.action)
     actor = (Layer(networks.actor[0].weight, np.array([9.0, 0.0], np.float32)),)
     episode = replace(walk(), action=np.ones((5, 2), np.float32))  # with exploration

@@ -45,7 +45,7 @@ RANDOM_SUBGOALS = {"random_steps": 10**9, "random_sigma": 2.0}
 def progress_share(learner: Learner, env: PointEnv) -> float:
     """Return which share of the way to random subgoals a segment covers, without exploration of the low level."""
     policy = learner.policy
-    policy.low_sigma = np.zeros_like(policy.low_sigma)
+    policy.low_sigma = 0.0
     episodes = [collect_episode(env, policy, seed, explore=True) for seed in range(1000, 1006)]
     return float(np.mean([segment_metrics(one, policy.period, "relative")["low/progress_share"] for one in episodes]))
 

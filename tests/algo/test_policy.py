@@ -17,7 +17,6 @@ ABSOLUTE = changed(CONFIG, high={"subgoals": "absolute"})
 def test_spaces_are_read_off_the_environment():
     assert Spaces.of(PointEnv()) == Spaces(3, 2, (0.0, -3.0), (2.0, 1.0))
     assert SPACES.action == 2
-    assert SPACES.action_range == (1.0, 2.0)
 
 
 def test_subgoal_range_is_one_number_for_all_axes_or_one_for_each():
@@ -39,13 +38,13 @@ def test_the_policy_in_numpy_is_the_actors_in_jax():
     np.testing.assert_allclose(acting.act(observation[0], goal[0], None), act[0], atol=1e-5)
 
 
-def test_exploration_has_the_sigma_of_the_settings_in_the_units_of_the_action():
-    """The low level's sigma is in the environment's units, its actions are scaled to [-1, 1]."""
+def test_exploration_has_the_sigma_of_the_settings():
+    """The low level's sigma is a share of half the action range: its actions are scaled to [-1, 1]."""
     acting = random_policy(changed(CONFIG, low={"exploration": 0.05}, high={"exploration": 0.1}))
     many, goals = np.zeros((20_000, 3), np.float32), np.zeros((20_000, 2), np.float32)
     rng = np.random.default_rng(0)
     low_noise = acting.act(many, goals, rng) - acting.act(many, goals, None)
-    np.testing.assert_allclose(low_noise.std(0), [0.05 / 1.0, 0.05 / 2.0], rtol=0.05)
+    np.testing.assert_allclose(low_noise.std(0), [0.05, 0.05], rtol=0.05)
     high_noise = acting.propose(many, goals, rng) - acting.propose(many, goals, None)
     np.testing.assert_allclose(high_noise.std(0), [0.1, 0.1], rtol=0.05)
     np.testing.assert_allclose(low_noise.mean(0), 0, atol=2e-3)

@@ -13,7 +13,7 @@ from higl.algo import td3
 from higl.settings.config import LevelConfig
 
 INPUT, ACTION, BATCH = 3, 2, 6
-SCALE, UNIT = (0.8, 0.3), (1.0, 2.0)
+SCALE = (0.8, 0.3)
 ADAM = {"first": 0.9, "second": 0.999, "epsilon": 1e-8}
 # A further loss on the actor's actions, as the high level has: 3 x the mean squared distance to a point.
 PULL, PULL_TO = 3.0, np.array([0.3, -0.2])
@@ -35,7 +35,7 @@ def config(**changes) -> LevelConfig:
 
 
 def learner(**changes) -> td3.TD3:
-    return td3.TD3(config(**changes), INPUT, SCALE, UNIT)
+    return td3.TD3(config(**changes), INPUT, SCALE)
 
 
 def batch(seed: int) -> td3.Batch:
@@ -125,8 +125,8 @@ class Oracle:
     def target(self, batch: td3.Batch, draws: np.ndarray) -> np.ndarray:
         noise = np.empty_like(draws)
         for axis in range(ACTION):
-            limit = self.settings.target_noise_clip / UNIT[axis]
-            noise[:, axis] = np.clip(draws[:, axis] * self.settings.target_noise / UNIT[axis], -limit, limit)
+            limit = self.settings.target_noise_clip
+            noise[:, axis] = np.clip(draws[:, axis] * self.settings.target_noise, -limit, limit)
         actor = self.target_actor.tree(self.target_actor.values)
         action = np.clip(self.act(actor, batch.next_input) + noise, np.negative(SCALE), SCALE)
         critics = self.target_critics.tree(self.target_critics.values)
@@ -198,7 +198,7 @@ def test_the_oracle_meets_every_branch():
         fixed = learner()
         oracle = Oracle(fixed.config, td3.init(fixed, jax.random.key(0)), pull=False)
         draws = np.asarray(jax.random.normal(jax.random.key(10), (BATCH, ACTION)))
-        noise, limit = draws * fixed.config.target_noise / UNIT, fixed.config.target_noise_clip / np.array(UNIT)
+        noise, limit = draws * fixed.config.target_noise, fixed.config.target_noise_clip
         assert (np.abs(noise) > limit).any()
         assert (np.abs(noise) < limit).any()
         action = oracle.act(oracle.target_actor.tree(oracle.target_actor.values), batch(0).next_input)

@@ -61,13 +61,16 @@ def test_what_is_written_is_read_again(folder):
     assert {"host", "cores", "device", "python", "commit", "command", "processor"} <= facts["starts"][0].keys()
 
 
-def test_a_run_of_an_earlier_version_is_read_as_it_was_run(folder):
-    """A setting that its file does not have yet is what runs did before there was one, not today's default."""
+def test_a_run_folder_must_hold_every_setting(folder):
     file = folder.path / "config.toml"
-    file.write_text("".join(line for line in file.open() if not line.startswith(("central", "average"))))
-    config = read_config(folder.path)
-    assert (config.landmarks.central, config.evaluation.average) == (False, 0)
-    assert (Config().landmarks.central, Config().evaluation.average) == (True, 20_000)
+    content = file.read_text()
+    file.write_text("".join(line for line in content.splitlines(True) if not line.startswith(("central", "average"))))
+    missing = r"config\.toml: missing settings landmarks\.central, evaluation\.average$"
+    with pytest.raises(RunFolderError, match=missing):
+        read_config(folder.path)
+    file.write_text(content.replace("central", "centrall"))
+    with pytest.raises(RunFolderError, match=r"config\.toml: unknown setting landmarks\.centrall; did you mean"):
+        read_config(folder.path)
 
 
 def test_cutting_back(folder):
@@ -191,8 +194,8 @@ def test_a_folder_that_a_crash_left_half_made(tmp_path):
 def test_damaged_and_old_folders(folder):
     facts = folder.path / "run.json"
     content = facts.read_text()
-    facts.write_text(content.replace('"format": 1', '"format": 0'))
-    with pytest.raises(RunFolderError, match="has format 0, and this version of higl reads format 1"):
+    facts.write_text(content.replace('"format": 2', '"format": 1'))
+    with pytest.raises(RunFolderError, match="has format 1, and this version of higl reads format 2"):
         read_facts(folder.path)
     facts.write_text(content[:20])
     with pytest.raises(RunFolderError, match=r"run\.json is damaged"):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from higl.errors import SettingsError
 from higl.settings.config import Config
-from higl.settings.layers import apply, build_config, differences, parse_flags, read_settings, setting_types, to_toml
+from higl.settings.layers import apply, build_config, parse_flags, read_settings, setting_types, to_toml
 from higl.settings.presets import preset
 
 KNOWN = setting_types(Config)
@@ -130,10 +130,6 @@ def test_file_of_a_run_gives_the_run_again(tmp_path, task, algo):
 def test_settings_of_the_demo():
     config = config_of(file=Path(__file__).parents[2] / "examples" / "demo.toml")
     assert (config.task, config.algo, config.reward) == ("point-maze", "higl", "sparse")
-
-
-def test_differences():
-    assert differences(Config(), replace(Config(), seed=2)) == ["seed = 0 -> 2"]
 
 
 # Anything at all that a person may type: a configuration comes out that a run can use, or one line.

@@ -1,11 +1,17 @@
 """The paper's three tables of hyperparameters, value by value, for every task."""
 
-from dataclasses import asdict
+import tomllib
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
+from higl.envs.make import make_env
+from higl.settings import presets
 from higl.settings.config import Config
-from higl.settings.presets import BEST, PAPER, preset
+from higl.settings.flat import flat, flat_config
+from higl.settings.layers import apply
+from higl.settings.presets import PRESET_TASKS, has_preset, has_rewards, preset
 
 TASKS = [
     "point-maze",
@@ -64,8 +70,8 @@ COLUMN = {
 # The appendix on the larger maze: "We increase the number of landmarks to 40 and 40".
 LANDMARKS_LARGE = 40
 
-# Range of an action of the environment along each axis, for `best`: exploration at a tenth of it.
-ACTION_RANGE = {task: 30.0 for task in TASKS if task.startswith("ant")} | {
+# Largest action along each axis: the paper's sigmas have the units of the action, our settings are shares of this.
+LARGEST_ACTION = {task: 30.0 for task in TASKS if task.startswith("ant")} | {
     "point-maze": 1.0,
     "reacher": 20.0,
     "pusher": 2.0,
@@ -79,7 +85,7 @@ def paper(task: str) -> Config:
 
 
 def test_every_task_has_both_presets():
-    assert set(PAPER) == set(BEST) == set(TASKS)
+    assert set(PRESET_TASKS) == set(TASKS)
 
 
 @every_task
@@ -117,7 +123,7 @@ def test_table_3(task):
         "cutoff": config.landmarks.cutoff,
         "shift": config.landmarks.shift,
         "degree": config.adjacency.degree,
-        "low_exploration": config.low.exploration,
+        "low_exploration": config.low.exploration * LARGEST_ACTION[task],
         "delta": config.adjacency.delta,
     }
 
@@ -152,8 +158,9 @@ def test_where_the_paper_is_silent(task):
     config = paper(task)
     arm = task in ("reacher", "pusher")
     assert config.high.subgoal_range == ({"reacher": 1.0, "pusher": 2.0}.get(task, 10.0),)
-    assert (config.low.target_noise, config.high.target_noise) == (0.1 if arm else 0.2, 0.2)
-    assert config.low.target_noise_clip == config.high.target_noise_clip == 0.5
+    assert (config.high.target_noise, config.high.target_noise_clip) == (0.2, 0.5)
+    assert config.low.target_noise * LARGEST_ACTION[task] == (0.1 if arm else 0.2)
+    assert config.low.target_noise_clip * LARGEST_ACTION[task] == 0.5
     assert config.low.critic_weight_decay == config.high.critic_weight_decay == 1e-4
     assert config.low.hidden_entries == (() if arm else (0, 1))
     assert config.landmarks.goal_within == (5.0 if arm else 10.0)
@@ -183,31 +190,73 @@ def test_the_baselines_have_k_equal_to_m_and_all_else_as_higl(task, family):
 
 
 @every_task
-def test_best_explores_at_a_tenth_of_the_action_range_and_the_point_at_half(task):
-    share = 0.5 if task == "point-maze" else 0.1
-    assert preset(task).low.exploration == pytest.approx(share * ACTION_RANGE[task])
+def test_largest_actions_are_those_of_the_environments(task):
+    """The shares of `paper.toml` were computed with these numbers."""
+    assert set(abs(make_env(task).action_space.high)) == {LARGEST_ACTION[task]}
 
 
 @every_task
 @pytest.mark.parametrize("family", ["paper", "best"])
-def test_a_preset_names_itself(task, family):
-    config = preset(task, family=family)
-    assert (config.task, config.algo, config.preset) == (task, "higl", family)
+def test_layers_are_applied_in_order(task, family):
+    """Each setting has the value of the last layer that names it, read from the files without the loader."""
+    group = {"ant": ["ant"], "poi": [], "rea": ["arm"], "pus": ["arm"]}[task[:3]]
+    own = "ant-maze-u" if task == "ant-maze-u-stochastic" else task
+    expected = flat_config(Config()) | {"task": task, "preset": family}
+    for name in ("paper", "best")[: 1 + (family == "best")]:
+        for layer in ("all", *group, own):
+            expected |= flat(layers_of(name).get(layer, {}))
+    assert flat_config(preset(task, family=family)) == {name: tuple_of(value) for name, value in expected.items()}
 
 
-def test_best_is_the_default():
-    assert preset("ant-maze-w") == preset("ant-maze-w", "higl", "best")
+def layers_of(family: str) -> dict:
+    return tomllib.loads((Path(presets.__file__).parent / f"{family}.toml").read_text())
 
 
-def test_the_defaults_of_the_settings_are_those_of_the_best_preset_of_ant_maze_u():
-    """A setting is documented with its default: it must not lie."""
-    assert preset("ant-maze-u") == Config()
+def tuple_of(value):
+    return tuple(value) if isinstance(value, list) else value
 
 
-def test_an_unknown_task_starts_from_ant_maze_u():
-    config = preset("Some-v0", family="paper")
-    assert config.task == "Some-v0"
-    assert config.landmarks == PAPER["ant-maze-u"].landmarks
+@pytest.mark.parametrize("family", ["paper", "best"])
+def test_every_layer_holds_valid_settings_of_some_task(family):
+    for name, layer in layers_of(family).items():
+        assert name in (*TASKS, "all", "ant", "arm", "other")
+        apply(Config(), flat(layer))
+
+
+@every_task
+def test_best_repeats_no_number_of_the_paper(task):
+    """A setting that `best` gives a task in its own layer differs from what the task would have without it."""
+    without = flat_config(preset(task, family="paper")) | flat_all()
+    group = {"a": "ant", "r": "arm", "p": "arm" if task == "pusher" else ""}[task[0]]
+    layers = layers_of("best")
+    for name in (group, task):
+        own = {setting: tuple_of(value) for setting, value in flat(layers.get(name, {})).items()}
+        assert not [setting for setting, value in own.items() if without[setting] == value]
+        without |= own
+
+
+def flat_all() -> dict:
+    return {name: tuple_of(value) for name, value in flat(layers_of("best")["all"]).items()}
+
+
+def test_the_defaults_are_the_papers_numbers_for_ant_maze_u():
+    assert paper("ant-maze-u") == Config()
+
+
+def test_presets_of_a_gymnasium_id_are_those_of_its_short_name():
+    assert preset("higl/AntMazeW-v0", "hrac") == preset("ant-maze-w", "hrac", "best")
+
+
+def test_a_task_without_a_preset_starts_from_the_papers_numbers():
+    assert preset("Some-v0", family="paper") == replace(Config(), task="Some-v0")
+    assert preset("Some-v0").low.exchange == preset("reacher").low.exchange
+
+
+def test_what_has_presets_and_a_choice_of_rewards():
+    assert has_preset("pusher")
+    assert has_preset("higl/Pusher-v0")
+    assert not has_preset("Some-v0")
+    assert (has_rewards("pusher"), has_rewards("higl/Own-v0"), has_rewards("Some-v0")) == (True, True, False)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def _facts(status: str, steps: int) -> dict:
         "command": ["/somewhere/higl", "train", "a-task"],
     }  # fmt: skip
     return {
-        "format": 1, "synthetic": True, "created": start["started"], "updated": "2026-01-01T02:00:00Z",
+        "format": 2, "synthetic": True, "created": start["started"], "updated": "2026-01-01T02:00:00Z",
         "status": status, "saved_step": steps, "starts": [start],
     }  # fmt: skip
 

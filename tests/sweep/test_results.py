@@ -93,7 +93,7 @@ def test_test_summary_stays_as_long_as_the_policy_is_the_same(tmp_path):
         ("config.toml", 'task = "ant-maze-u"', 'task = "ant-maze-w"', "its config.toml is for ant-maze-w-sparse"),
         ("config.toml", 'algo = "higl"', 'algo = "hrac"', "its config.toml is for hrac"),
         ("config.toml", "seed = 0", "seed =", "config.toml"),
-        ("facts.json", '"format": 1', '"format": 2', "has format 2, expected 1"),
+        ("facts.json", '"format": 2', '"format": 1', "has format 1, expected 2"),
         ("facts.json", "{", "", "facts|Extra data|Expecting"),
         ("eval.csv", "5000,", "five,", "eval.csv is damaged"),
     ],

@@ -38,7 +38,7 @@ from higl.algo.novelty import (
     init_novelty,
     novelty,
 )
-from higl.algo.policy import Policy, Spaces, low_noise_unit, subgoal_limit
+from higl.algo.policy import Policy, Spaces, subgoal_limit
 from higl.algo.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
 from higl.errors import NotFiniteError
 from higl.settings.config import Config
@@ -98,10 +98,9 @@ class Stages:
         self.scheme = config.high.subgoals
         self.limit = subgoal_limit(config, spaces)
         self.visible = visible_entries(config.low, spaces.observation)
-        unit = low_noise_unit(config, spaces)
-        self.low = td3.TD3(config.low, spaces.observation + spaces.goal, (1.0,) * spaces.action, unit)
+        self.low = td3.TD3(config.low, spaces.observation + spaces.goal, (1.0,) * spaces.action)
         scale = tuple(float(x) for x in self.limit)
-        self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale, (1.0,) * spaces.goal)
+        self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale)
         self.insert = jax.jit(insert, donate_argnums=0)
         self.scored = jax.jit(self._scored)
         self.refresh = jax.jit(self._refresh)

@@ -30,11 +30,6 @@ class Spaces:
         """Return the number of action dimensions."""
         return len(self.action_low)
 
-    @property
-    def action_range(self) -> tuple[float, ...]:
-        """Return half the width of the action range in each dimension: the size of a scaled action of 1."""
-        return tuple((high - low) / 2 for low, high in zip(self.action_low, self.action_high, strict=True))
-
     @classmethod
     def of(cls, env: gymnasium.Env | VectorEnv) -> Spaces:
         """Read the spaces of an environment; for a vector environment, those of a single one."""
@@ -52,11 +47,6 @@ class Spaces:
 def subgoal_limit(config: Config, spaces: Spaces) -> np.ndarray:
     """Return the largest subgoal in each dimension of the goal space: [G]."""
     return np.broadcast_to(np.asarray(config.high.subgoal_range, np.float32), (spaces.goal,)).copy()
-
-
-def low_noise_unit(config: Config, spaces: Spaces) -> tuple[float, ...]:
-    """Return the divisors that convert the low level's sigmas to actions scaled to [-1, 1]: [A]."""
-    return spaces.action_range if config.low.noise_unit == "action" else (1.0,) * spaces.action
 
 
 @dataclass(frozen=True)
@@ -84,7 +74,7 @@ class Policy:
         self.visible = visible_entries(config.low, spaces.observation)
         self.action_low = np.asarray(spaces.action_low)
         self.action_high = np.asarray(spaces.action_high)
-        self.low_sigma = config.low.exploration / np.asarray(low_noise_unit(config, spaces))
+        self.low_sigma = config.low.exploration
         self.high_sigma = config.high.exploration
         self.random_sigma = config.high.random_sigma
         self.random_subgoals = False

@@ -49,16 +49,14 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class TD3:
-    """What is fixed about a learner: its settings, the range of its actions, and the unit of its noise.
+    """What is fixed about a learner: its settings, and the largest action that its actor gives.
 
-    `action_scale` is the largest action that the actor gives; sigmas of the settings are divided by `noise_unit`
-    (1 where the actor's actions already have the environment's units).
+    The sigmas of the settings have the units of the actor's actions.
     """
 
     config: LevelConfig
     input_size: int
     action_scale: tuple[float, ...]
-    noise_unit: tuple[float, ...]
 
     @property
     def actor_optimiser(self) -> optax.GradientTransformation:
@@ -113,9 +111,8 @@ def policy_value(td3: TD3, networks: Networks, x: Array) -> Array:
 
 def td_target(td3: TD3, targets: Networks, batch: Batch, key: jax.Array) -> jax.Array:
     """Return the TD target [B]: clipped double Q at the target policy's action, smoothed by clipped noise."""
-    scale, unit = jnp.asarray(td3.action_scale), jnp.asarray(td3.noise_unit)
-    noise = jax.random.normal(key, batch.action.shape) * (td3.config.target_noise / unit)
-    limit = td3.config.target_noise_clip / unit
+    scale, limit = jnp.asarray(td3.action_scale), td3.config.target_noise_clip
+    noise = jax.random.normal(key, batch.action.shape) * td3.config.target_noise
     action = actor_action(targets.actor, scale, batch.next_input) + jnp.clip(noise, -limit, limit)
     action = jnp.clip(action, -scale, scale)
     value = jnp.minimum(*critic_values(td3, targets.critics, batch.next_input, action))

@@ -14,7 +14,8 @@ import msgspec
 import tyro
 
 from higl.errors import SettingsError
-from higl.settings.layers import Layer, parse_flags, setting_types
+from higl.settings.flat import Layer
+from higl.settings.layers import parse_flags, setting_types
 
 # What the help says of options beside their text: a name for the value, and the default where it is worth telling.
 Run = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]

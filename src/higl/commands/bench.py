@@ -54,11 +54,11 @@ def bench(arguments: list[str]) -> int:
     prepare_process(options.cores, options.device)
     from higl.run.bench import run
     from higl.run.training import check_device
-    from higl.settings.presets import PAPER, short_name
+    from higl.settings.presets import PRESET_TASKS, short_name
 
     task = short_name(options.task)
-    if task not in PAPER:
-        raise SettingsError(f"no preset for the task {options.task!r}: choose from {', '.join(PAPER)}")
+    if task not in PRESET_TASKS:
+        raise SettingsError(f"no preset for the task {options.task!r}: choose from {', '.join(PRESET_TASKS)}")
     check_device(options.device)
     run(task, options.algos, options.landmarks, options.relabel, options.json, options.cold)
     return 0

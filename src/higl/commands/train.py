@@ -30,7 +30,8 @@ from higl.run.process import prepare_process
 from higl.run.progress import Progress, make_progress
 from higl.run.reading import is_run, read_config, read_facts, run_status
 from higl.settings.config import Config
-from higl.settings.layers import apply, build_config, differences, given_settings, parse_flags, setting_types, to_toml
+from higl.settings.flat import differences
+from higl.settings.layers import apply, build_config, given_settings, parse_flags, setting_types, to_toml
 from higl.settings.presets import has_preset
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from higl.run.naming import algorithm_title, task_title
 from higl.run.reading import Run, as_number
+from higl.settings.flat import differing
 from higl.text import number_text
 
 _NOT_COMPARED = ("seed", "steps", "task", "reward", "algo")
@@ -40,7 +41,7 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
         families.setdefault((task_title(run.task, run.reward), run.algo), []).append(run)
     groups = []
     for (task, algo), family in sorted(families.items(), key=_family_order):
-        names = differing(family)
+        names = differing(*(run.settings for run in family if run.settings), leave_out=_NOT_COMPARED)
         variants: dict[tuple[str, ...], list[Run]] = {}
         for run in family:
             variants.setdefault(tuple(_shown(run.settings.get(name)) for name in names), []).append(run)
@@ -67,13 +68,6 @@ def _values_order(item: tuple[tuple[str, ...], list[Run]]) -> list[tuple[float, 
     """Order numbers by size, and words after them."""
     numbers = [as_number(value) for value in item[0]]
     return [(math.inf if math.isnan(n) else n, value) for n, value in zip(numbers, item[0], strict=True)]
-
-
-def differing(runs: Sequence[Run]) -> list[str]:
-    """Return the settings, other than seed and length, that are not the same in all runs whose settings are known."""
-    known = [run.settings for run in runs if run.settings]
-    names = dict.fromkeys(name for settings in known for name in settings if name not in _NOT_COMPARED)
-    return [name for name in names if len({_shown(settings.get(name)) for settings in known}) > 1]
 
 
 def _shown(value: Any) -> str:

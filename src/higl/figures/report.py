@@ -27,7 +27,7 @@ from higl.figures.statistics import rolling_mean
 from higl.figures.style import dashes, stage_colour
 from higl.run.naming import algorithm_title, task_title
 from higl.run.reading import Columns, Run, notices_of
-from higl.settings.layers import flat
+from higl.settings.flat import flat
 from higl.text import duration, steps_text, value_text
 
 MOST_MOMENTS = 40

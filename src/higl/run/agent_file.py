@@ -9,12 +9,9 @@ from pathlib import Path
 import msgspec
 
 from higl.algo.learner import Learner
-from higl.errors import PolicyFileError, SettingsError
 from higl.run.checkpoint import Arrays, Counters, learner_arrays
-from higl.run.policy_file import FORMAT, read_arrays, write_arrays
-from higl.run.reading import BEFORE_THE_SETTING
+from higl.run.policy_file import FORMAT, read_arrays, stored_config, write_arrays
 from higl.settings.config import Config
-from higl.settings.layers import apply, flat
 
 KIND = "agent"
 
@@ -25,7 +22,7 @@ def save_agent(path: Path, learner: Learner, config: Config) -> None:
     metadata = {
         "format": FORMAT,
         "kind": KIND,
-        "config": msgspec.json.encode(config).decode(),
+        "config": json.dumps(asdict(config)),
         "counters": json.dumps(asdict(counters)),
     }
     write_arrays(path, metadata, learner_arrays(learner))
@@ -40,8 +37,4 @@ def load_agent(path: Path) -> tuple[Config, Arrays, Counters] | None:
     metadata, arrays = read_arrays(path)
     if metadata.get("kind") != KIND:
         return None
-    try:  # of an earlier version too, as it learned
-        config = apply(Config(), BEFORE_THE_SETTING | flat(json.loads(metadata["config"])))
-    except SettingsError as error:
-        raise PolicyFileError(f"{path}: {error}") from None
-    return config, arrays, msgspec.json.decode(metadata["counters"], type=Counters)
+    return stored_config(path, metadata), arrays, msgspec.json.decode(metadata["counters"], type=Counters)

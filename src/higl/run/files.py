@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-FORMAT = 1
+FORMAT = 2
 """Format of the run folder, in `run.json`."""
 
 CONFIG, FACTS, METRICS, EVALUATIONS = "config.toml", "run.json", "metrics.jsonl", "eval.csv"

@@ -7,10 +7,9 @@ import re
 from functools import cache
 from typing import Any
 
-import msgspec
-
 from higl.settings.config import Config
-from higl.settings.layers import flat, setting_types
+from higl.settings.flat import differing, flat_config
+from higl.settings.layers import setting_types
 from higl.settings.presets import has_rewards, preset
 from higl.text import number_text
 
@@ -24,8 +23,8 @@ def variant_name(config: Config) -> str:
 
     `coverage60-novelty60`, `relabel`, `paper`, `paper-shift4`.
     """
-    base, own = _flat(preset(config.task, config.algo, config.preset)), _flat(config)
-    changed = [_word(name, value) for name, value in own.items() if name not in _OWN_PLACE and value != base[name]]
+    base, own = preset(config.task, config.algo, config.preset), flat_config(config)
+    changed = [_word(name, own[name]) for name in differing(base, own, leave_out=_OWN_PLACE)]
     name = "-".join(([] if config.preset == "best" else [config.preset]) + changed)
     if len(name) > _LONGEST:
         digest = hashlib.sha256(name.encode()).hexdigest()[:8]
@@ -61,17 +60,6 @@ def task_title(task: str, reward: str) -> str:
     """
     name = " ".join(word.capitalize() for word in task.split("-")) if task.islower() and "/" not in task else task
     return f"{name} ({reward})" if reward and has_rewards(task) else name
-
-
-def different_settings(first: Config, second: Config, *leave_out: str) -> list[str]:
-    """Return the names of the settings in which two runs differ."""
-    one, other = _flat(first), _flat(second)
-    return [name for name in one if one[name] != other[name] and name not in leave_out]
-
-
-def _flat(config: Config) -> dict[str, Any]:
-    """Return all settings by dotted name."""
-    return flat(msgspec.to_builtins(config))
 
 
 @cache

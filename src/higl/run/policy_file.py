@@ -14,11 +14,13 @@ from safetensors import SafetensorError, safe_open
 
 from higl.algo.nets import MLP, Layer
 from higl.algo.policy import Policy, Spaces
-from higl.errors import PolicyFileError
+from higl.errors import PolicyFileError, SettingsError
 from higl.run.files import replace_file
 from higl.settings.config import Config
+from higl.settings.flat import flat
+from higl.settings.layers import complete_config
 
-FORMAT = "1"
+FORMAT = "2"
 KIND = "policy"
 
 
@@ -28,7 +30,7 @@ def save_policy(path: Path, policy: Policy, config: Config, spaces: Spaces) -> N
     metadata = {
         "format": FORMAT,
         "kind": KIND,
-        "config": msgspec.json.encode(config).decode(),
+        "config": json.dumps(asdict(config)),
         "spaces": json.dumps(asdict(spaces)),
     }
     write_arrays(path, metadata, arrays)
@@ -43,9 +45,21 @@ def load_policy(path: Path) -> tuple[Policy, Config]:
     metadata, arrays = read_arrays(path)
     if metadata.get("kind", KIND) != KIND:
         raise PolicyFileError(f"{path} holds a {metadata['kind']}, not a policy alone")
-    config = msgspec.json.decode(metadata["config"], type=Config)
+    config = stored_config(path, metadata)
     spaces = msgspec.json.decode(metadata["spaces"], type=Spaces)
     return Policy(config, spaces, _mlp("low", arrays), _mlp("high", arrays)), config
+
+
+def stored_config(path: Path, metadata: dict[str, str]) -> Config:
+    """Return the settings in a file's metadata.
+
+    Raises:
+        PolicyFileError: a setting is missing, unknown, or has a wrong value.
+    """
+    try:
+        return complete_config(flat(json.loads(metadata["config"])))
+    except SettingsError as error:
+        raise PolicyFileError(f"{path}: {error}") from None
 
 
 def write_arrays(path: Path, metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> None:

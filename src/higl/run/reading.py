@@ -16,7 +16,7 @@ import math
 import os
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,7 +25,8 @@ from higl.errors import NoRunsError, RunFolderError, SettingsError, WrongFolderE
 from higl.run.files import CONFIG, EVALUATIONS, FACTS, FORMAT, LOCK, METRICS, POLICY, SNAPSHOTS, VIDEO
 from higl.run.naming import algorithm_title, task_title
 from higl.settings.config import Config
-from higl.settings.layers import apply, flat, read_settings
+from higl.settings.flat import flat_config
+from higl.settings.layers import complete_config, read_settings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,23 +83,12 @@ def find_runs(paths: Iterable[str | Path]) -> list[Run]:
 
 # --- Settings, facts, status ----------------------------------------------------------------------------------------
 
-# Values of settings that runs of earlier versions lack: what those versions did.
-BEFORE_THE_SETTING = {
-    "evaluation.average": 0,
-    "greedy": 0.0,
-    "landmarks.central": False,
-    "landmarks.discount_pose": False,
-    "landmarks.measure": "adjacency",
-    "novelty.refresh": False,
-    "novelty.space": "state",
-}
-
 
 def read_config(path: Path) -> Config:
     """Return the settings of a run.
 
     Raises:
-        RunFolderError: they cannot be read, or contain settings that this version does not know.
+        RunFolderError: they cannot be read, or a setting is missing, unknown, or has a wrong value.
     """
     try:
         layer = read_settings(path / CONFIG)
@@ -107,7 +97,7 @@ def read_config(path: Path) -> Config:
     if "task" not in layer:
         raise RunFolderError(f"{path / CONFIG} is damaged (it names no task)")
     try:
-        return apply(Config(), BEFORE_THE_SETTING | layer)
+        return complete_config(layer)
     except SettingsError as error:
         raise RunFolderError(f"{path / CONFIG}: {error}") from None
 
@@ -374,7 +364,7 @@ def read_run(path: str | Path) -> Run:
 
 
 def _settings(path: Path) -> Settings:
-    return flat(asdict(read_config(path)))
+    return flat_config(read_config(path))
 
 
 def _noting(run: Run, name: str, consequence: str, read: Callable[[Path], Any]) -> Any:

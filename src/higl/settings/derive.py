@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 
 from higl.errors import SettingsError, TaskError
-from higl.settings.config import AdjacencyConfig, Config, HighConfig
+from higl.settings.config import Config
 from higl.settings.layers import apply, setting_types
 
 EPISODES, STEPS, RESETS = 10, 100, 40
@@ -30,6 +30,9 @@ NO_SUCCESS_TOLD = (
 
 # Up to this many steps an episode is short, and subgoals come twice as often (as the paper has it for its arms).
 _SHORT_EPISODE = 100
+
+# Most steps between two trainings of the adjacency network, and most steps with random subgoals.
+_ADJACENCY_EVERY, _RANDOM_STEPS = 10_000, 50_000
 
 _SAME = 1e-4
 
@@ -96,7 +99,6 @@ def _derive(values: _Values, env: gymnasium.Env) -> None:
     _put_goal_entries(values, traces)
     _put_scales(values, env, traces)
     _put_time(values, traces)
-    values.put("low.noise_unit", "range", "the sigmas below are shares of the action's range")
     values.put("low.exploration", 0.1, "a tenth of the range")
     values.put("low.target_noise", 0.2, "as TD3 has it")
     values.put("low.target_noise_clip", 0.5, "as TD3 has it")
@@ -109,14 +111,14 @@ def derive_schedule(config: Config, given: Collection[str]) -> tuple[Config, lis
     """
     values = _Values(config, given)
     reason = f"for {config.steps:,} steps"
-    every = values.put("adjacency.every", int(np.clip(config.steps // 10, 500, AdjacencyConfig.every)), reason)
+    every = values.put("adjacency.every", int(np.clip(config.steps // 10, 500, _ADJACENCY_EVERY)), reason)
     values.put("adjacency.epochs", int(np.clip(every // 400, 2, 25)), reason)
-    if every < AdjacencyConfig.every:
+    if every < _ADJACENCY_EVERY:
         values.put("adjacency.all_pairs_up_to", 300, "the trainings are many: the rest of the pairs is a sample")
     rate = _number(np.clip(1e-4 * (1_000_000 / config.steps) ** 0.5, 1e-4, 1e-3))
     for level in ("low", "high"):
         values.put(f"{level}.actor_learning_rate", rate, f"{reason}: few updates, larger ones")
-    values.put("high.random_steps", int(min(config.steps // 20, HighConfig.random_steps)), reason)
+    values.put("high.random_steps", int(min(config.steps // 20, _RANDOM_STEPS)), reason)
     values.put("landmarks.start", int(np.clip(config.steps // 10, every, 60_000)), reason)
     values.put("evaluation.every", int(np.clip(config.steps // 20, 500, 5_000)), reason)
     return values.config, values.derived

@@ -9,7 +9,7 @@ import difflib
 import tomllib
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import asdict, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -19,9 +19,8 @@ import tomli_w
 
 from higl.errors import SettingsError
 from higl.settings.config import Config
+from higl.settings.flat import Layer, flat, flat_config, nested
 from higl.settings.presets import preset
-
-Layer = dict[str, Any]
 
 
 @cache
@@ -70,27 +69,37 @@ def _from_file(file: Path, config: Config, layer: Layer) -> Config:
 
 def apply(config: Config, layer: Mapping[str, Any]) -> Config:
     """Return a configuration with some settings replaced, checked."""
-    values = flat(msgspec.to_builtins(config))
+    values = flat_config(config)
     check_names(layer, values)
     replaced = _convert(values | dict(layer))
     check_ranges(replaced)
     return replaced
 
 
+def complete_config(layer: Mapping[str, Any]) -> Config:
+    """Return the configuration of a layer that must hold every setting: that of a run folder or a policy file.
+
+    Raises:
+        SettingsError: a setting is missing, unknown, or has a wrong value.
+    """
+    known = setting_types(Config)
+    check_names(layer, known)
+    missing = [name for name in known if name not in layer]
+    if missing:
+        raise SettingsError(f"missing setting{'s' * (len(missing) > 1)} {', '.join(missing)}")
+    config = _convert(dict(layer))
+    check_ranges(config)
+    return config
+
+
 def _convert(values: Layer) -> Config:
     try:
-        return msgspec.convert(_nested(values), Config)
+        return msgspec.convert(nested(values), Config)
     except msgspec.ValidationError as error:
         name = str(error).partition("`$.")[2].rstrip("`").partition("[")[0]
         shown = msgspec.json.encode(values.get(name), enc_hook=str).decode()
         expected = describe(setting_types(Config)[name]) if name in values else str(error)
         raise SettingsError(f"{name} = {shown}: expected {expected}") from None
-
-
-def differences(old: Config, new: Config) -> list[str]:
-    """Return what two configurations do not have in common, as `name = old -> new`."""
-    before, after = flat(msgspec.to_builtins(old)), flat(msgspec.to_builtins(new))
-    return [f"{name} = {before[name]} -> {after[name]}" for name in after if before[name] != after[name]]
 
 
 def check_names(names: Iterable[str], known: Iterable[str], *, flag: str = "") -> None:
@@ -137,7 +146,7 @@ _RANGE_OF = {name: bound for bound, names in _RANGES.items() for name in names.s
 
 def check_ranges(config: Config) -> None:
     """Refuse numbers that no run could use."""
-    for name, value in flat(msgspec.to_builtins(config)).items():
+    for name, value in flat_config(config).items():
         bound = _RANGE_OF.get(name.rpartition(".")[2], "")
         numbers = value if isinstance(value, (tuple, list)) else (value,)
         for number in numbers if bound else ():
@@ -172,31 +181,12 @@ def read_settings(path: Path) -> Layer:
 
 def to_toml(config: Config) -> str:
     """Return all settings as TOML: what a run was, and what `higl train --config` takes."""
-    return tomli_w.dumps(msgspec.to_builtins(config))
+    return tomli_w.dumps(asdict(config))
 
 
 def layer_to_toml(layer: Layer) -> str:
     """Return some settings as TOML."""
-    return tomli_w.dumps(_nested(layer))
-
-
-def flat(nested: Mapping[str, Any], prefix: str = "") -> Layer:
-    """Return nested settings as one dict with dotted names."""
-    found: Layer = {}
-    for name, value in nested.items():
-        found |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
-    return found
-
-
-def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-    nested: dict[str, Any] = {}
-    for name, value in flat.items():
-        *parts, last = name.split(".")
-        place = nested
-        for part in parts:
-            place = place.setdefault(part, {})
-        place[last] = value
-    return nested
+    return tomli_w.dumps(nested(layer))
 
 
 # --- Flags ----------------------------------------------------------------------------------------------------------

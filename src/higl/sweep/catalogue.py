@@ -15,8 +15,9 @@ from typing import Any, Literal, get_args
 
 from higl.errors import CatalogueError, SettingsError
 from higl.settings.config import Config, Preset, Reward
-from higl.settings.layers import Layer, build_config, flat, nearest
-from higl.settings.presets import BEST, has_preset
+from higl.settings.flat import Layer, flat
+from higl.settings.layers import build_config, nearest
+from higl.settings.presets import PRESET_TASKS, has_preset
 
 PAPER = Path(__file__).with_name("paper.toml")
 
@@ -151,8 +152,8 @@ def _task(where: str, table: Any, steps: int | None) -> EntryTask:
     if steps is None:
         raise CatalogueError(f"{where}: no steps: give the sweep or each of its tasks a number of steps")
     name = _text(where, "task", table["task"])
-    if name not in BEST and not _LOOKS_LIKE_AN_ID.search(name):
-        raise CatalogueError(f"{where}, tasks: unknown task {name!r}{nearest(name, BEST)}")
+    if name not in PRESET_TASKS and not _LOOKS_LIKE_AN_ID.search(name):
+        raise CatalogueError(f"{where}, tasks: unknown task {name!r}{nearest(name, PRESET_TASKS)}")
     return EntryTask(name, reward, steps)
 
 

@@ -12,7 +12,7 @@ from higl import __version__
 from higl.run.files import replace_file
 from higl.run.process import compilation_cache
 from higl.settings.config import Config
-from higl.settings.layers import flat
+from higl.settings.flat import flat
 from higl.sweep.plan import PlannedRun, RunStatus
 
 _FILE = "step-times.json"

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from higl.errors import CatalogueError, RunFolderError, SettingsError
-from higl.run.naming import different_settings, run_name
+from higl.run.naming import run_name
 from higl.run.reading import is_run, last_evaluation, last_step, read_config, read_facts, run_status
 from higl.settings.config import Config
-from higl.settings.layers import Layer, build_config
+from higl.settings.flat import Layer, differing
+from higl.settings.layers import build_config
 from higl.settings.presets import has_preset
 from higl.sweep.catalogue import Entry
 
@@ -95,7 +96,7 @@ def make_plan(
         config = build_config(given)
         name = run_name(config)
         same = plan.setdefault(name, PlannedRun(config, variant.name, out / name, given))
-        differ = different_settings(same.config, config)
+        differ = differing(same.config, config)
         if differ:
             raise CatalogueError(
                 f"{entry.name}: {same.variant!r} and {variant.name!r} both have a run {name} but differ in "
@@ -167,7 +168,7 @@ def read_status(run: PlannedRun) -> RunStatus:
         return RunStatus("damaged", reason=str(error))
     last = last_evaluation(run.folder)
     step, success = last_step(run.folder), float(last["success"]) if last else None
-    names = different_settings(config, run.config, "steps")
+    names = differing(config, run.config, leave_out=("steps",))
     if run.derives:  # the folder also holds the derived settings
         names = [name for name in names if name in run.given]
     if names:

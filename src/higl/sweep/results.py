@@ -17,15 +17,16 @@ import numpy as np
 
 from higl.errors import ResultsError, RunFolderError
 from higl.run.files import CONFIG, EVALUATIONS, replace_file
-from higl.run.naming import algorithm_name, different_settings, task_name
+from higl.run.naming import algorithm_name, task_name
 from higl.run.reading import last_step, read_config, read_evaluations, read_facts, run_status
 from higl.settings.config import Config
+from higl.settings.flat import differing
 from higl.settings.layers import to_toml
 from higl.sweep.statistics import SeedCurve
 
 RESULT_FACTS = "facts.json"
 TEST = "test.json"
-_FORMAT = 1
+_FORMAT = 2
 _SEED = re.compile(r"seed-(\d+)")
 _VARIANT = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 
@@ -122,7 +123,7 @@ def _check_place(place: Path, config: Config, step: int) -> None:
     """Refuse to mix different settings in one group of seeds, and to replace a run by a shorter one."""
     for seed in sorted(place.parent.glob("seed-*")):
         other = read_result(seed)
-        names = different_settings(other.config, config, "seed", "steps")
+        names = differing(other.config, config, leave_out=("seed", "steps"))
         if names:
             raise ResultsError(
                 f"{seed} has other settings ({', '.join(names[:3])}): give this run a --variant, or remove that folder"

@@ -1,0 +1,81 @@
+"""Presets: `paper` holds the paper's numbers, `best` (the default) what learns fastest in our own runs.
+
+Each is a TOML file of layers, which gives the reason for each value. `best` is layered over `paper`, and `paper` over
+the defaults of `config.py`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from higl.settings.config import Algorithm, Config, Preset
+from higl.settings.flat import Layer, flat, flat_config, nested
+
+# The layers of each task, in order, after `all`.
+_LAYERS = {
+    "point-maze": ("point-maze",),
+    "ant-maze-u": ("ant", "ant-maze-u"),
+    "ant-maze-u-stochastic": ("ant", "ant-maze-u"),
+    "ant-maze-u-large": ("ant", "ant-maze-u-large"),
+    "ant-maze-w": ("ant", "ant-maze-w"),
+    "reacher": ("arm", "reacher"),
+    "pusher": ("arm", "pusher"),
+}
+# Those of any other task; `derive.py` goes on from there.
+_OTHER_LAYERS = ("other",)
+
+PRESET_TASKS = tuple(_LAYERS)
+"""Short names of the tasks with presets."""
+
+
+@cache
+def _file(family: Preset) -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name(f"{family}.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _of_higl(task: str, family: Preset) -> Config:
+    """Return the settings of HIGL: all layers of a task, `best` over `paper`."""
+    families: tuple[Preset, ...] = ("paper",) if family == "paper" else ("paper", "best")
+    values: Layer = flat_config(Config()) | {"task": task, "preset": family}
+    for each in families:
+        for name in ("all", *_LAYERS.get(task, _OTHER_LAYERS)):
+            values |= flat(_file(each).get(name, {}))
+    return msgspec.convert(nested(values), Config)
+
+
+def preset(task: str, algo: Algorithm = "higl", family: Preset = "best") -> Config:
+    """Return the settings of a preset for a task and an algorithm.
+
+    HRAC and HIRO have k = m: HRAC keeps subgoals within the k-step region of the current state, where HIGL has a
+    smaller k for the region around the pseudo-landmark.
+    """
+    config = replace(_of_higl(short_name(task), family), algo=algo)
+    if algo != "higl":
+        config = replace(config, adjacency=replace(config.adjacency, degree=config.high.period))
+    return config
+
+
+def short_name(task: str) -> str:
+    """Return the short name of one of our tasks that is given by its Gymnasium id; any other name unchanged."""
+    if not task.startswith("higl/"):
+        return task
+    from higl.envs.tasks import TASKS  # only now: it imports Gymnasium
+
+    return next((own.name for own in TASKS if own.id == task), task)
+
+
+def has_preset(task: str) -> bool:
+    """Return whether a task's settings come from a preset; otherwise they are derived from its environment."""
+    return short_name(task) in PRESET_TASKS
+
+
+def has_rewards(task: str) -> bool:
+    """Return whether a task offers a dense and a sparse reward: ours do, and so do mazes built from our classes."""
+    return task in PRESET_TASKS or task.startswith("higl/")
