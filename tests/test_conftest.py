@@ -1,9 +1,10 @@
-"""The suite's own defaults hold."""
+"""The defaults of the test suite: CPU, threads, Hypothesis profiles, no network."""
 
 import os
 import socket
 
 import pytest
+from conftest import hypothesis_profile
 from hypothesis import settings
 
 
@@ -21,14 +22,17 @@ def test_hypothesis_has_no_deadline():
     assert settings.default.deadline is None
 
 
-def test_hypothesis_is_deterministic_in_ci():
-    if not os.environ.get("CI"):
-        pytest.skip("not in CI")
-    assert settings.default.derandomize
+@pytest.mark.parametrize(("environment", "deterministic"), [({}, False), ({"CI": ""}, False), ({"CI": "true"}, True)])
+def test_hypothesis_is_deterministic_in_ci(environment, deterministic):
+    assert settings.get_profile(hypothesis_profile(environment)).derandomize == deterministic
+
+
+def test_the_profile_of_this_environment_is_loaded():
+    assert settings.get_current_profile_name() == hypothesis_profile(os.environ)
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "2001:db8::1", "example.invalid"])
-def test_other_machines_are_refused(host):
+def test_other_machines_are_rejected(host):
     with pytest.raises(RuntimeError, match="do not use the network"):
         socket.create_connection((host, 80), timeout=1)
 
