@@ -1,4 +1,4 @@
-"""The documentation builds without a warning, tells of every task, and loads nothing from another host."""
+"""The documentation builds without warnings, lists every task and setting, and loads nothing from other hosts."""
 
 import re
 import subprocess
@@ -46,7 +46,7 @@ def test_task_tables(path, task):
 
 
 def test_links_to_lines_lead_to_the_definitions(site):
-    """A link says `module.name`, and the line it leads to defines that name."""
+    """The text of a link is `module.name`, and its line defines that name."""
     links = re.findall(
         r'href="(source/[\w/]+\.html)#__codelineno-0-(\d+)"><code>([\w/.]+)</code>',
         (site / "algorithm.html").read_text(),
@@ -59,13 +59,13 @@ def test_links_to_lines_lead_to_the_definitions(site):
         assert re.match(rf"\s*(def|class) {defined.rpartition('.')[2]}\b", text), name
 
 
-def test_every_setting_is_told(site):
+def test_every_setting_is_listed(site):
     page = (site / "settings.html").read_text()
     for name in setting_types(Config):
         assert f"<code>{name}</code>" in page, name
 
 
-def test_python_of_the_pages_is_python():
+def test_python_of_the_pages_compiles():
     for page in (ROOT / "docs").glob("*.md"):
         for text in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
             compile(text, page.name, "exec")

@@ -1,4 +1,4 @@
-"""What is shipped agrees with itself: the lock, the metadata, the Makefile, the README, the citation."""
+"""Packaging is consistent: lock file, metadata, wheel, Makefile, README, citation."""
 
 import importlib.metadata
 import re
@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ LOCK = (ROOT / "requirements.lock").read_text()
 
 PIN = re.compile(r"([a-z0-9][a-z0-9.-]*)==(\S+)(?: ; [^:]+)? \\")
 HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}(?: \\)?")
-COMMENT = re.compile(r" *#[^/]*")  # no slash: neither an address nor a path
+COMMENT = re.compile(r" *#[^/]*")  # no slash, so neither a URL nor a path
 
 
 def locked() -> dict[str, list[Version]]:
@@ -49,7 +50,7 @@ def tracked() -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def test_lock_is_pins_hashes_and_comments_only():
+def test_lock_holds_only_pins_hashes_and_comments():
     for number, line in enumerate(LOCK.splitlines(), 1):
         assert any(form.fullmatch(line) for form in (PIN, HASH, COMMENT)), f"line {number}: {line}"
 
@@ -93,19 +94,31 @@ def test_entry_points():
     assert command.value == "higl.cli:main"
 
 
-def test_makefile_has_every_command_that_is_told():
+def test_makefile_has_every_documented_target():
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         text = path.read_text()
-        told = re.findall(r"(?:^|`|&& )make ([a-z]+)", text, re.MULTILINE)
-        assert set(told) <= targets, path.name
+        documented = re.findall(r"(?:^|`|&& )make ([a-z]+)", text, re.MULTILINE)
+        assert set(documented) <= targets, path.name
     assert {"demo", "test"} <= set(re.findall(r"make ([a-z]+)", (ROOT / "README.md").read_text()))
 
 
-def test_files_that_the_readme_shows_exist():
+def test_links_of_the_readme_lead_to_files():
     text = re.sub(r"<!--.*?-->", "", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#]+)\)", text):
-        assert "://" in target or (ROOT / target).exists(), target
+    targets = [target for target in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in target]
+    assert targets
+    for target in targets:
+        assert (ROOT / target).exists(), target
+
+
+def test_wheel_has_every_file_of_the_package(tmp_path):
+    """Templates, presets, trained policies: files that are not Python are easily left out."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("higl-*.whl")
+    shipped = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("higl/")}
+    files = {path.relative_to(ROOT / "src").as_posix() for path in tracked() if (ROOT / "src") in path.parents}
+    assert {"higl/py.typed", "higl/figures/page/report.html"} <= files <= shipped
 
 
 @pytest.mark.parametrize("text", re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL))
