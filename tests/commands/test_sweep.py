@@ -32,6 +32,7 @@ def test_list_and_show(capsys):
     assert all(name in said for name in read_catalogue())
     assert main(["sweep", "show", "fig5b", "--no-estimate", "--seeds", "1"]) == 0
     said = capsys.readouterr().out
+    assert "Figure 5b: shift of the pseudo-landmark (preset best)" in said
     assert "ant-maze-u-dense-higl-shift4-0" in said
     assert "3 runs; how long they take is not known" in said
 

@@ -1,6 +1,6 @@
-"""Keeps the nodes of a Ray cluster on loopback: a head without cores, and one more node for each line `add`.
+"""Start the nodes of a Ray cluster on loopback: a head without cores, and another node for each line `add`.
 
-Prints a line of JSON for each; ends them all at the end of its input.
+It prints a line of JSON for each node, and stops all of them at the end of its input.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 from ray.cluster_utils import Cluster
 
 TRIES = 5
-# Where a node's agents listen: the node need not wait until they have found a port.
+# Ports of a node's agents, chosen here so that the node does not wait for the agents to choose them.
 AGENTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
 
 
@@ -28,13 +28,13 @@ def settings(cores: int) -> dict:
 
 
 def persistently(start: Callable[[], Any]) -> Any:
-    """Try to start a node again if it gives up: it allows its agents 15 seconds, which a busy machine may not."""
+    """Start a node again if it fails: it gives its agents 15 seconds, which may be too short on a busy machine."""
     for _ in range(TRIES):
         try:
             return start()
         except Exception as error:
-            print(f"once more: {error}", file=sys.stderr, flush=True)
-    raise SystemExit("the node does not start")
+            print(f"trying again: {error}", file=sys.stderr, flush=True)
+    raise SystemExit("the node cannot be started")
 
 
 cluster = persistently(lambda: Cluster(initialize_head=True, head_node_args=settings(0)))

@@ -1,7 +1,7 @@
-"""A run without training: a real run folder that counts steps, saves, stops and fails as a run does, without JAX.
+"""A stand-in for the process of a run: it writes a real run folder, saves, stops and fails, but does not train.
 
-`python stand_in.py PARENT FOLDER WORDS...` takes what `higl.sweep.worker` takes. What it does is noted in
-`history.txt` of the run folder. Settings steer it: `evaluation.every` steps pass in a tenth of a second; with
+`python stand_in.py PARENT FOLDER ARGUMENTS...` has the arguments of `higl.sweep.worker`. It logs what it does in
+`history.txt` of the run folder. Settings control it: `evaluation.every` steps take a tenth of a second, and with
 `high.policy_period = 13` it fails halfway.
 """
 
@@ -46,7 +46,7 @@ def main() -> int:
     run.cut(run.facts.get("lengths", {}))
     run.start(1, "cpu (stand-in)", step)
     note(folder, f"start {step}")
-    # What a test kills: the worker or driver, and this process.
+    # Processes that tests kill: the worker or driver, and this process.
     (folder / "processes.json").write_text(json.dumps({"parent": parent, "self": os.getpid()}))
     config = run.config
     while step < config.steps and not stop:

@@ -13,6 +13,8 @@ from pathlib import Path
 from higl.run.folder import RunFolder
 from higl.settings.layers import apply
 from higl.settings.presets import preset
+from higl.sweep.catalogue import read_catalogue
+from higl.sweep.plan import PlannedRun, make_plan
 
 OWN_CATALOGUE = """
 [mine]
@@ -28,15 +30,20 @@ long = { steps = 5000, seeds = [3, 7], high.relabel = true }
 STAND_IN = (str(Path(__file__).with_name("stand_in.py")),)
 
 
+def toy_plan(path: Path, out: Path, **options) -> list[PlannedRun]:
+    """Return the runs of the sweep `toy` that the fixture `catalogue` writes."""
+    return make_plan(read_catalogue(path)["toy"], out, **options)
+
+
 def call_higl(*words: str, **environment: str) -> subprocess.CompletedProcess:
-    """Call `higl` in a process of its own: submitit sets up logging anew when it is imported, pytest's included."""
+    """Call `higl` in a separate process, because importing submitit resets the logging that pytest uses."""
     call = "import sys; from higl.cli import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", call, *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
 
 
 def history(folder: Path) -> list[str]:
-    """Return what a stand-in run noted."""
+    """Return the history of a stand-in run."""
     return (folder / "history.txt").read_text().split("\n")[:-1] if (folder / "history.txt").is_file() else []
 
 
@@ -47,7 +54,7 @@ def evaluated(folder: Path) -> list[int]:
 
 
 def status(folder: Path) -> str:
-    """Return what a run's facts say, 'none' if there are none."""
+    """Return the status in a run's facts, 'none' without a run."""
     try:
         return json.loads((folder / "run.json").read_text())["status"]
     except FileNotFoundError:
@@ -55,10 +62,10 @@ def status(folder: Path) -> str:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 240.0) -> None:
-    """Wait for something to become true."""
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, f"not true within {seconds:g} seconds"
         time.sleep(0.1)
 
 
@@ -68,7 +75,7 @@ def kill(process: int, number: int = signal.SIGKILL) -> None:
 
 
 def make_run(folder: Path, success: list[float], status: str = "finished", **settings) -> Path:
-    """Write a run folder as a run does, with an evaluation every 5,000 steps."""
+    """Write the folder of a run with an evaluation every 5,000 steps."""
     steps = 5_000 * len(success)
     named = {name.replace("__", "."): value for name, value in settings.items()}
     algo = named.pop("algo", "higl")

@@ -67,9 +67,8 @@ def test_missing_files_and_entries(tmp_path):
 
 
 def test_preset_of_an_entry_and_of_a_variant(tmp_path):
-    text = OWN_CATALOGUE.replace("[mine]", '[mine]\npreset = "paper"').replace(
-        "plain = {}", 'plain = { preset = "best" }'
-    )
+    text = OWN_CATALOGUE.replace("[mine]", '[mine]\npreset = "paper"')
+    text = text.replace("plain = {}", 'plain = { preset = "best" }')
     (tmp_path / "own.toml").write_text(text)
     entry = read_catalogue(tmp_path / "own.toml")["mine"]
     reacher, other = entry.tasks

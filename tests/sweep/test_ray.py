@@ -10,7 +10,7 @@ from higl.errors import RayError
 from higl.sweep.ray import connect
 
 
-def test_without_ray_the_extra_is_named(monkeypatch, tmp_path, capsys):
+def test_message_without_ray_names_the_extra(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
     for name in ("RAY_AUTH_MODE", "RAY_USAGE_STATS_ENABLED", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"):
         monkeypatch.setenv(name, os.environ.get(name, "0"))

@@ -1,5 +1,6 @@
-"""The Ray back end on a real cluster of two nodes on loopback, with token authentication: workers, nodes and drivers
-that die in the middle of runs. Whatever happens, every run ends once, and complete.
+"""The Ray back end on a real cluster of two nodes on loopback, with token authentication.
+
+Workers, nodes and drivers are killed in the middle of runs. Every run must still be complete and finish once.
 """
 
 import contextlib
@@ -14,22 +15,20 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.sweeps import STAND_IN, evaluated, history, kill, status, wait_until
+from support.sweeps import STAND_IN, evaluated, history, kill, status, toy_plan, wait_until
 
-from higl.sweep.catalogue import read_catalogue
-from higl.sweep.plan import make_plan, read_status
+from higl.sweep.plan import read_status
 
 if importlib.util.find_spec("ray") is None:
     pytest.skip(
-        "RAY IS NOT INSTALLED, SO NOTHING OF THE RAY BACK END IS TESTED: pip install 'higl[ray]'",
+        "RAY IS NOT INSTALLED, SO THE RAY BACK END IS NOT TESTED ON A CLUSTER: pip install 'higl[ray]'",
         allow_module_level=True,
     )
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 PATIENCE = 600.0
-# A node that does not answer for so long is dead: short, for the tests. To start, nodes and workers may take long:
-# the machine may be busy.
+# Short health checks, so that Ray notices a dead node soon. Long start times, because the machine may be busy.
 HEALTH = {
     "RAY_raylet_start_wait_time_s": "60",
     "RAY_worker_register_timeout_seconds": "240",
@@ -56,9 +55,9 @@ WORKER = "-m higl.sweep.worker"
 
 
 class Cluster:
-    """A head node without a core for tasks, and two nodes with one each: all may be killed but the head.
+    """A head node without cores for tasks, and two nodes with one core each, which tests may kill.
 
-    The nodes are started by a process of their own (`ray_nodes.py`), which tells the process of each.
+    A separate process (`ray_nodes.py`) starts the nodes and prints their process ids.
     """
 
     def __init__(self, environment: dict[str, str]):
@@ -70,7 +69,7 @@ class Cluster:
             text=True,
             env=environment,
         )
-        self.address = self._told()["address"]
+        self.address = self._answer()["address"]
         self.nodes = [self.add_node(), self.add_node()]
 
     def add_node(self) -> int:
@@ -78,9 +77,9 @@ class Cluster:
         assert self._keeper.stdin is not None
         self._keeper.stdin.write("add\n")
         self._keeper.stdin.flush()
-        return self._told()["raylet"]
+        return self._answer()["raylet"]
 
-    def _told(self) -> dict:
+    def _answer(self) -> dict:
         assert self._keeper.stdout is not None
         for line in self._keeper.stdout:
             if line.startswith("{"):
@@ -88,7 +87,7 @@ class Cluster:
         raise AssertionError("the nodes could not be started")
 
     def kill_node(self, node: int) -> None:
-        """Kill a node and all that runs on it, at once, as a power cut does."""
+        """Kill a node and everything on it at once, like a power cut."""
         for process in [node, *descendants(node)]:
             with contextlib.suppress(ProcessLookupError):
                 kill(process)
@@ -123,15 +122,15 @@ def descendants(process: int) -> list[int]:
 
 @pytest.fixture(scope="module")
 def cluster():
-    # Sockets have short paths only.
+    # The paths of sockets must be short.
     folder = Path(os.environ.get("TMPDIR", "/tmp")) / f"higl-ray-{os.getpid()}"
     (folder / "ray").mkdir(parents=True)
     token = folder / "token"
     token.write_text(secrets.token_hex(32))
     mine = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0", **HEALTH}
     mine["RAY_TMPDIR"] = str(folder)
-    mine["RAY_worker_niceness"] = "0"  # Ray's own choice, 15, is never served beside a busy process
-    mine["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # nodes are known, and listen, as 127.0.0.1
+    mine["RAY_worker_niceness"] = "0"  # with Ray's default, 15, a worker starves beside a busy process
+    mine["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # nodes listen on 127.0.0.1 only
     with pytest.MonkeyPatch.context() as patch:
         for name, value in mine.items():
             patch.setenv(name, value)
@@ -152,7 +151,7 @@ def start_driver(cluster: Cluster, path: Path, out: Path, program: str = STAND_I
     )
 
 
-def ends_well(driver: subprocess.Popen) -> None:
+def assert_ends_well(driver: subprocess.Popen) -> None:
     said, _ = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 0, said
 
@@ -168,11 +167,7 @@ def processes(run) -> dict[str, int]:
     return json.loads((run.folder / "processes.json").read_text())
 
 
-def plan_of(path: Path, out: Path):
-    return make_plan(read_catalogue(path)["toy"], out)
-
-
-def both_at_work(plan) -> bool:
+def both_running(plan) -> bool:
     return sum(read_status(run).step >= 300 for run in plan) >= 2
 
 
@@ -197,7 +192,7 @@ def sockets(process: int) -> list[str]:
     return found
 
 
-def test_a_stranger_without_the_token_is_refused(cluster, tmp_path, catalogue):
+def test_wrong_token_is_rejected(cluster, tmp_path, catalogue):
     (tmp_path / "wrong").write_text("f" * 64)
     environment = cluster.environment | {"RAY_AUTH_TOKEN_PATH": str(tmp_path / "wrong")}
     code = f"import ray; ray.init(address={cluster.address!r}, logging_level='ERROR')"
@@ -208,62 +203,62 @@ def test_a_stranger_without_the_token_is_refused(cluster, tmp_path, catalogue):
     assert "token" in (stranger.stdout + stranger.stderr).lower()
 
 
-def test_a_killed_worker(cluster, tmp_path, catalogue):
+def test_run_survives_a_killed_worker(cluster, tmp_path, catalogue):
     path, out = catalogue(steps=6_000, seeds=1), tmp_path / "runs"
-    plan = plan_of(path, out)
+    plan = toy_plan(path, out)
     driver = start_driver(cluster, path, out)
-    wait_until(lambda: both_at_work(plan), PATIENCE)
+    wait_until(lambda: both_running(plan), PATIENCE)
     kill(processes(plan[0])["parent"])
-    ends_well(driver)
+    assert_ends_well(driver)
     assert_complete_once(plan, 6_000)
     assert any(line.startswith("start ") and line != "start 0" for line in history(plan[0].folder))
 
 
-def test_a_killed_node(cluster, tmp_path, catalogue):
+def test_run_survives_a_killed_node(cluster, tmp_path, catalogue):
     path, out = catalogue(steps=6_000, seeds=1), tmp_path / "runs"
-    plan = plan_of(path, out)
+    plan = toy_plan(path, out)
     driver = start_driver(cluster, path, out)
-    wait_until(lambda: both_at_work(plan), PATIENCE)
+    wait_until(lambda: both_running(plan), PATIENCE)
     [node] = [node for node in cluster.nodes if processes(plan[0])["self"] in descendants(node)]
     cluster.kill_node(node)
-    ends_well(driver)
+    assert_ends_well(driver)
     assert_complete_once(plan, 6_000)
     assert any(line.startswith("start ") and line != "start 0" for line in history(plan[0].folder))
     cluster.nodes.append(cluster.add_node())
 
 
-def test_a_killed_driver_started_again(cluster, tmp_path, catalogue):
+def test_restarted_driver_continues(cluster, tmp_path, catalogue):
     path, out = catalogue(steps=6_000, seeds=1), tmp_path / "runs"
-    plan = plan_of(path, out)
+    plan = toy_plan(path, out)
     first = start_driver(cluster, path, out)
-    wait_until(lambda: both_at_work(plan), PATIENCE)
+    wait_until(lambda: both_running(plan), PATIENCE)
     kill(first.pid)
     first.communicate()
-    ends_well(start_driver(cluster, path, out))
+    assert_ends_well(start_driver(cluster, path, out))
     assert_complete_once(plan, 6_000)
 
 
 def test_ctrl_c_stops_and_the_same_command_continues(cluster, tmp_path, catalogue):
     path, out = catalogue(steps=6_000, seeds=1), tmp_path / "runs"
-    plan = plan_of(path, out)
+    plan = toy_plan(path, out)
     first = start_driver(cluster, path, out)
-    wait_until(lambda: both_at_work(plan), PATIENCE)
+    wait_until(lambda: both_running(plan), PATIENCE)
     kill(first.pid, signal.SIGINT)
     said, _ = first.communicate(timeout=PATIENCE)
     assert first.returncode == 128 + signal.SIGINT, said
     assert [status(run.folder) for run in plan] == ["stopped", "stopped"]
-    ends_well(start_driver(cluster, path, out))
+    assert_ends_well(start_driver(cluster, path, out))
     assert_complete_once(plan, 6_000)
 
 
-def test_real_training_survives_its_worker(cluster, tmp_path, catalogue):
+def test_training_survives_a_killed_worker(cluster, tmp_path, catalogue):
     path, out = catalogue(steps=1_500, seeds=1), tmp_path / "runs"
-    plan = plan_of(path, out)[:1]
+    plan = toy_plan(path, out)[:1]
     driver = start_driver(cluster, path, out, WORKER)
     wait_until(lambda: read_status(plan[0]).step > 0, PATIENCE)
     holder = int((plan[0].folder / "lock").read_text().split()[1])
     kill(parents()[holder])
-    ends_well(driver)
+    assert_ends_well(driver)
     steps = [json.loads(line)["step"] for line in (plan[0].folder / "metrics.jsonl").read_text().splitlines()]
     assert steps == [500, 1000, 1500]
     assert evaluated(plan[0].folder) == [500, 1000, 1500]

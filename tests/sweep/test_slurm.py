@@ -1,4 +1,4 @@
-"""What the Slurm back end does without Slurm: its options, the names of jobs, and what a user is told."""
+"""The Slurm back end without Slurm: options, names of jobs, messages, and rejected jobs."""
 
 import importlib.util
 import sys
@@ -41,28 +41,28 @@ def test_options():
         (["--ray", "local", "more"], "unexpected argument 'more'"),
     ],
 )
-def test_mistakes(words, message, tmp_path, capsys):
+def test_mistakes_are_reported_in_one_line(words, message, tmp_path, capsys):
     assert main(["sweep", "run", "fig6", "--out", str(tmp_path), *words]) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert printed.count("\n") == 1
 
 
-def test_without_submitit_the_extra_is_named(monkeypatch, tmp_path, capsys):
+def test_message_without_submitit_names_the_extra(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "submitit", None)
     assert main(["sweep", "run", "fig6", "--out", str(tmp_path), "--slurm"]) == 1
     assert capsys.readouterr().err == "higl sweep: --slurm needs the extra `slurm`: pip install 'higl[slurm]'\n"
 
 
 @pytest.mark.skipif(importlib.util.find_spec("submitit") is None, reason="submitit is not installed")
-def test_without_slurm_one_line_says_so(tmp_path):
+def test_message_without_slurm_is_one_line(tmp_path):
     called = call_higl("sweep", "run", "fig6", "--out", str(tmp_path), "--slurm", "mem=4G", PATH=str(tmp_path))
     assert called.returncode == 1
     expected = "higl sweep: --slurm: no sbatch on this machine; start the sweep where jobs can be submitted\n"
     assert called.stderr == expected
 
 
-def test_a_run_has_one_name_wherever_the_command_is_started(monkeypatch, tmp_path):
+def test_job_name_does_not_depend_on_the_working_directory(monkeypatch, tmp_path):
     [run, other, *_] = make_plan(read_catalogue()["fig3"], tmp_path / "runs")
     name = job_name(run)
     monkeypatch.chdir(tmp_path)
@@ -73,13 +73,13 @@ def test_a_run_has_one_name_wherever_the_command_is_started(monkeypatch, tmp_pat
 
 
 class FullSlurm:
-    """Takes so many jobs of the user at once, as a limit of its administrator says; knows which have ended."""
+    """A Slurm with a limit on the jobs that a user may have at once."""
 
     def __init__(self, room: int):
         self.room, self.states = room, {}
 
     def update_parameters(self, **parameters) -> None:
-        """Nothing that matters here."""
+        """Ignore them."""
 
     def submit(self, job) -> SimpleNamespace:
         if sum(state == "RUNNING" for state, _ in self.states.values()) >= self.room:
@@ -104,7 +104,7 @@ def full(monkeypatch, tmp_path):
     return full
 
 
-def test_a_run_that_slurm_refuses_waits_for_room(full, tmp_path, capsys):
+def test_rejected_run_is_submitted_when_there_is_room(full, tmp_path, capsys):
     first, second, third, *_ = make_plan(read_catalogue()["fig3"], tmp_path)
     backend = SlurmBackend({}, tmp_path, 5.0)
     for run in (first, second, third):
@@ -120,13 +120,13 @@ def test_a_run_that_slurm_refuses_waits_for_room(full, tmp_path, capsys):
     assert full.states["3"] == ("RUNNING", job_name(third))
 
 
-def test_a_job_that_cannot_be_submitted_again_waits_and_stops_with_the_others(full, tmp_path, capsys):
+def test_job_that_cannot_be_resubmitted_waits_and_stops_with_the_others(full, tmp_path, capsys):
     first, second, third, *_ = make_plan(read_catalogue()["fig3"], tmp_path)
     backend = SlurmBackend({}, tmp_path, 5.0)
     backend.start(first)
     backend.start(second)
     full.states["1"], full.room = ("NODE_FAIL", ""), 1
-    assert backend.poll() == []  # the first is to go on with another job, for which there is no room
+    assert backend.poll() == []  # the first run needs another job, for which there is no room
     assert (backend.free(), backend.active()) == (False, 2)
     backend.stop()
     assert {ended.run.name for ended in backend.poll()} == {first.name, second.name}

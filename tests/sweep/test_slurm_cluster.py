@@ -1,5 +1,7 @@
-"""The Slurm back end on a real Slurm of this machine alone, on loopback: jobs that are requeued, reach their time limit
-or are killed, and commands that are stopped or die. Whatever happens, every run ends once, and complete.
+"""The Slurm back end on a real Slurm on this machine, on loopback.
+
+Jobs are requeued, reach their time limit or are killed, and the command is stopped or killed. Every run must still be
+complete and finish once.
 """
 
 import importlib.util
@@ -16,17 +18,16 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from support.sweeps import STAND_IN, call_higl, evaluated, history, kill, status, wait_until
+from support.sweeps import STAND_IN, call_higl, evaluated, history, kill, status, toy_plan, wait_until
 
-from higl.sweep.catalogue import read_catalogue
-from higl.sweep.plan import PlannedRun, make_plan, read_status
+from higl.sweep.plan import PlannedRun, read_status
 from higl.sweep.slurm import job_name
 
 PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 DAEMONS = {name: shutil.which(name, path=PLACES) for name in ("munged", "slurmctld", "slurmd")}
 if importlib.util.find_spec("submitit") is None or None in DAEMONS.values() or os.getuid() != 0:
     pytest.skip(
-        "SUBMITIT OR SLURM IS NOT INSTALLED, OR YOU ARE NOT ROOT, SO NOTHING OF THE SLURM BACK END IS TESTED: "
+        "SUBMITIT OR SLURM IS NOT INSTALLED, OR YOU ARE NOT ROOT, SO THE SLURM BACK END IS NOT TESTED ON A CLUSTER: "
         "pip install 'higl[slurm]', apt-get install slurm-wlm munge",
         allow_module_level=True,
     )
@@ -35,7 +36,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 PATIENCE = 600.0
 CPUS = 3
-# A requeued job waits until its credential has expired: soon, for the tests.
+# A requeued job waits until its credential has expired, so it expires soon.
 CONFIGURATION = """
 ClusterName=higl
 SlurmctldHost={host}(127.0.0.1)
@@ -87,7 +88,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def configure(folder: Path) -> None:
-    """Write the configuration of a Slurm of one machine, and the key of its munge."""
+    """Write the configuration of a Slurm with one machine, and the key of munge."""
     controller_port, node_port = free_ports(2)
     host = socket.gethostname().partition(".")[0]
     text = CONFIGURATION.format(
@@ -131,17 +132,13 @@ def slurm():
 
 
 def ask(*words: str) -> str:
-    """Return what a program of Slurm says."""
+    """Return the output of a program of Slurm."""
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout
 
 
 def jobs(run: PlannedRun) -> list[str]:
-    """Return the jobs of a run, those that have ended included."""
+    """Return the ids of a run's jobs, including those that ended."""
     return ask("squeue", "--noheader", "--states=all", "--format=%i", f"--name={job_name(run)}").split()
-
-
-def plan_of(path: Path, out: Path) -> list[PlannedRun]:
-    return make_plan(read_catalogue(path)["toy"], out)
 
 
 def start_driver(path: Path, out: Path) -> subprocess.Popen:
@@ -149,13 +146,13 @@ def start_driver(path: Path, out: Path) -> subprocess.Popen:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def said_at_the_end(driver: subprocess.Popen, code: int) -> str:
+def output_of(driver: subprocess.Popen, code: int) -> str:
     said, _ = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == code, said
     return said
 
 
-def at_work(run: PlannedRun) -> bool:
+def is_running(run: PlannedRun) -> bool:
     now = read_status(run)
     return now.state == "running" and now.step > 200
 
@@ -171,15 +168,15 @@ def assert_complete_once(run: PlannedRun, steps: int) -> None:
 
 
 def continued(run: PlannedRun) -> bool:
-    """Return whether a run saved, and went on from there later."""
+    """Return whether a run saved and later continued from there."""
     notes = history(run.folder)
     return any(first.startswith("stop ") and second == f"start {first[5:]}" for first, second in pairwise(notes))
 
 
-def test_every_run_once_and_what_fails_is_named_and_not_retried(tmp_path, catalogue):
+def test_runs_are_executed_once_and_failures_are_not_retried(tmp_path, catalogue):
     path, out = catalogue(seeds=1, more='"unlucky" = { high.policy_period = 13 }\n'), tmp_path / "runs"
-    plan = plan_of(path, out)
-    said = said_at_the_end(start_driver(path, out), 1)
+    plan = toy_plan(path, out)
+    said = output_of(start_driver(path, out), 1)
     for run in plan[:2]:
         assert_complete_once(run, 1_000)
         assert history(run.folder) == ["start 0", "finish 1000"]
@@ -187,14 +184,14 @@ def test_every_run_once_and_what_fails_is_named_and_not_retried(tmp_path, catalo
     assert [len(jobs(run)) for run in plan] == [1, 1, 1]
 
 
-def test_the_command_trains(tmp_path, catalogue):
-    """No stand-in: `higl sweep run --slurm` with options, two real runs."""
+def test_command_trains(tmp_path, catalogue):
+    """`higl sweep run --slurm` with options and two real runs."""
     path, out = catalogue(steps=200, seeds=1), tmp_path / "runs"
     words = ["sweep", "run", "toy", "--catalogue", str(path), "--out", str(out), "--slurm", "partition=all,time=30"]
     called = call_higl(*words)
     assert called.returncode == 0, called.stderr
     assert "toy: 2 finished" in called.stdout
-    for run in plan_of(path, out):
+    for run in toy_plan(path, out):
         assert status(run.folder) == "finished"
         assert evaluated(run.folder)[-1] >= 200
         assert (run.folder / "policy.safetensors").is_file()
@@ -207,22 +204,22 @@ def test_the_command_trains(tmp_path, catalogue):
         ("partition=none,time=1:00:00", "invalid partition specified: none"),
     ],
 )
-def test_what_slurm_does_not_know_is_one_line(tmp_path, options, message):
+def test_errors_of_sbatch_are_reported_in_one_line(tmp_path, options, message):
     called = call_higl("sweep", "run", "fig6", "--out", str(tmp_path), "--slurm", options)
     assert called.returncode == 1
     assert called.stderr.startswith(f"higl sweep: --slurm: sbatch: {message}")
     assert called.stderr.count("\n") == 1
 
 
-def test_requeued_at_the_time_limit_and_killed(tmp_path, catalogue):
+def test_runs_continue_after_requeue_time_limit_and_kill(tmp_path, catalogue):
     path, out = catalogue(steps=8_000, seeds=1, more="third = { high.policy_period = 3 }\n"), tmp_path / "runs"
-    requeued, limited, killed = plan = plan_of(path, out)
+    requeued, limited, killed = plan = toy_plan(path, out)
     driver = start_driver(path, out)
-    wait_until(lambda: all(at_work(run) for run in plan), PATIENCE)
+    wait_until(lambda: all(is_running(run) for run in plan), PATIENCE)
     ask("scontrol", "requeue", *jobs(requeued))
-    ask("scancel", "--signal=USR2", *jobs(limited))  # what Slurm sends before the limit, which it looks at each minute
+    ask("scancel", "--signal=USR2", *jobs(limited))  # what Slurm sends before the limit, which it checks every minute
     kill(processes(killed)["parent"])
-    said_at_the_end(driver, 0)
+    output_of(driver, 0)
     for run in plan:
         assert_complete_once(run, 8_000)
     assert continued(requeued)
@@ -231,37 +228,37 @@ def test_requeued_at_the_time_limit_and_killed(tmp_path, catalogue):
     assert [len(jobs(run)) for run in plan] == [1, 1, 2]
 
 
-def test_stopped_then_killed_then_continued(tmp_path, catalogue):
+def test_sweep_continues_after_stop_and_kill(tmp_path, catalogue):
     path, out = catalogue(steps=10_000, seeds=2), tmp_path / "runs"
-    plan = plan_of(path, out)
+    plan = toy_plan(path, out)
     first = start_driver(path, out)
-    wait_until(lambda: all(at_work(run) for run in plan[:CPUS]), PATIENCE)
+    wait_until(lambda: all(is_running(run) for run in plan[:CPUS]), PATIENCE)
     kill(first.pid, signal.SIGINT)
-    said_at_the_end(first, 128 + signal.SIGINT)
+    output_of(first, 128 + signal.SIGINT)
     assert [status(run.folder) for run in plan] == ["stopped"] * CPUS + ["none"]
     assert not ask("squeue", "--noheader")
 
     second = start_driver(path, out)
-    wait_until(lambda: all(at_work(run) for run in plan[:CPUS]), PATIENCE)
+    wait_until(lambda: all(is_running(run) for run in plan[:CPUS]), PATIENCE)
     kill(second.pid)
     second.communicate()
-    said_at_the_end(start_driver(path, out), 0)
+    output_of(start_driver(path, out), 0)
     for run in plan:
         assert_complete_once(run, 10_000)
-    assert [len(history(run.folder)) for run in plan] == [4] * CPUS + [2]  # none was interrupted but by Ctrl-C
+    assert [len(history(run.folder)) for run in plan] == [4] * CPUS + [2]  # only Ctrl-C interrupted them
     assert [len(jobs(run)) for run in plan] == [2] * len(plan)
 
 
-def test_a_second_ctrl_c_ends_at_once(tmp_path, catalogue):
+def test_second_ctrl_c_kills_the_runs(tmp_path, catalogue):
     path, out = catalogue(steps=10_000, seeds=1), tmp_path / "runs"
-    stuck, other = plan = plan_of(path, out)
+    stuck, other = plan = toy_plan(path, out)
     driver = start_driver(path, out)
-    wait_until(lambda: all(at_work(run) for run in plan), PATIENCE)
+    wait_until(lambda: all(is_running(run) for run in plan), PATIENCE)
     kill(processes(stuck)["self"], signal.SIGSTOP)
     kill(driver.pid, signal.SIGINT)
     wait_until(lambda: status(other.folder) == "stopped", PATIENCE)
     assert driver.poll() is None
     kill(driver.pid, signal.SIGINT)
-    said_at_the_end(driver, 128 + signal.SIGINT)
+    output_of(driver, 128 + signal.SIGINT)
     assert history(stuck.folder) == ["start 0"]
     assert read_status(stuck).state == "stopped"

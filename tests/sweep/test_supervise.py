@@ -21,15 +21,15 @@ def run(catalogue, tmp_path):
     return first
 
 
-def test_a_task_does_a_run_once(run):
+def test_finished_run_is_not_repeated(run):
     write_settings(run)
     assert supervise_run(run, 0.0, STAND_IN) == ExitStatus(0)
     assert supervise_run(run, 0.0, STAND_IN) == ExitStatus(0)
     assert history(run.folder) == ["start 0", "finish 3000", "finished before"]
 
 
-def test_a_cancelled_task_lets_its_run_save(run):
-    """Ray cancels a task by what looks like Ctrl-C to its main thread."""
+def test_interrupted_supervisor_lets_its_run_save(run):
+    """Ray cancels a task by raising KeyboardInterrupt in its main thread, as Ctrl-C does."""
     write_settings(run)
 
     def cancel() -> None:
@@ -45,7 +45,7 @@ def test_a_cancelled_task_lets_its_run_save(run):
     assert history(run.folder)[-1].startswith("stop ")
 
 
-def test_a_node_that_does_not_share_the_folder_says_so(run):
-    outcome = supervise_run(run, 0.0, STAND_IN)
-    assert outcome.code == 1
-    assert "--out must be on shared storage" in str(outcome.reason)
+def test_node_without_the_shared_folder_is_reported(run):
+    exit_status = supervise_run(run, 0.0, STAND_IN)
+    assert exit_status.code == 1
+    assert "--out must be on shared storage" in str(exit_status.reason)
