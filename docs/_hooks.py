@@ -137,6 +137,8 @@ def _shown(value: Any) -> str:
         return " ".join(map(str, value)) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
