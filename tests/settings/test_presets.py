@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from higl import envs
 from higl.envs.make import make_env
 from higl.settings import presets
 from higl.settings.config import Config
 from higl.settings.flat import flat, flat_config
 from higl.settings.layers import apply
-from higl.settings.presets import PRESET_TASKS, has_preset, has_rewards, preset
+from higl.settings.presets import PRESET_TASKS, has_preset, has_rewards, preset, short_name
 
 TASKS = [
     "point-maze",
@@ -241,6 +242,11 @@ def flat_all() -> dict:
 
 def test_the_defaults_are_the_papers_numbers_for_ant_maze_u():
     assert paper("ant-maze-u") == Config()
+
+
+@pytest.mark.parametrize("task", envs.TASKS, ids=lambda task: task.name)
+def test_short_names(task):
+    assert short_name(task.id) == short_name(task.name) == task.name
 
 
 def test_presets_of_a_gymnasium_id_are_those_of_its_short_name():

@@ -33,6 +33,9 @@ _OTHER_LAYERS = ("other",)
 PRESET_TASKS = tuple(_LAYERS)
 """Short names of the tasks with presets."""
 
+# By Gymnasium id: higl/AntMazeU-v0 is ant-maze-u.
+_SHORT_NAMES = {f"higl/{name.title().replace('-', '')}-v0": name for name in PRESET_TASKS}
+
 
 @cache
 def _file(family: Preset) -> dict[str, Any]:
@@ -64,11 +67,7 @@ def preset(task: str, algo: Algorithm = "higl", family: Preset = "best") -> Conf
 
 def short_name(task: str) -> str:
     """Return the short name of one of our tasks that is given by its Gymnasium id; any other name unchanged."""
-    if not task.startswith("higl/"):
-        return task
-    from higl.envs.tasks import TASKS  # only now: it imports Gymnasium
-
-    return next((own.name for own in TASKS if own.id == task), task)
+    return _SHORT_NAMES.get(task, task)
 
 
 def has_preset(task: str) -> bool:
