@@ -25,7 +25,7 @@ def test_plurals():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [((300, 300), "300, 300"), ([0.5, 1.0], "0.5, 1"), (True, "True"), ("best", "best")]
+    ("value", "text"), [((300, 300), "[300, 300]"), ([0.5, 1.0], "[0.5, 1]"), (True, "True"), ("best", "best")]
 )
 def test_values_of_settings(value, text):
     assert value_text(value) == text

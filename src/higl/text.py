@@ -32,9 +32,9 @@ def duration(seconds: float) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return the value of a setting for people: numbers as short as possible, lists separated by commas."""
+    """Return the value of a setting for people: 0.02, sparse, [300, 300]."""
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(value_text, value))
+        return f"[{', '.join(map(value_text, value))}]"
     return number_text(value) if isinstance(value, float) else str(value)
 
 

@@ -29,7 +29,7 @@ def test_plots(runs_folder, tmp_path, capsys):
     assert (
         said.err == "notice: All runs: These numbers are synthetic: made up to test the figures, not from training.\n"
     )
-    assert "mean over the last 10k steps" in out.read_text()
+    assert "smoothed over the last 10k steps" in out.read_text()
     assert main(["plot", str(runs_folder), "-o", str(tmp_path / "times.png"), "--show", "times"]) == 0
     assert (tmp_path / "times.png").is_file()
 

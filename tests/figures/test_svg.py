@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from higl.figures.maps import load_snapshots, projections
+from higl.figures.goal_space import load_snapshots, projections
 from higl.figures.panels import UNMEASURED, StageTimes, evaluation_panels
 from higl.figures.svg import chart, map_svg, nice_ticks, times_bar
 from higl.run.reading import read_run

@@ -10,7 +10,7 @@ from support.tiny import TASK
 from higl.algo.episodes import Episode
 from higl.envs import render
 from higl.errors import RenderError, VideoError
-from higl.figures import scene, video
+from higl.figures import video
 from higl.figures.video import Take, captioned, make_video
 from higl.run.reading import read_run
 from higl.settings.config import Config
@@ -65,7 +65,7 @@ def test_without_gl_plans_are_drawn_and_the_packages_named(reacher, tmp_path, mo
     def refuse(*_):
         raise RenderError(f"cannot draw: no GL library was found; {render.INSTALL_HINT}")
 
-    monkeypatch.setattr(scene, "gl_context", refuse)
+    monkeypatch.setattr(render, "gl_context", refuse)
     told = []
     said = make_video(reacher, tmp_path / "video.mp4", size=64, say=told.append)
     assert said.endswith("drawn as a plan")
@@ -83,20 +83,17 @@ def episode(success_at: int | None, length: int = 20) -> Episode:
 
 
 def test_the_best_episode_is_the_one_that_reached_the_goal_soonest():
-    takes = [Take(0, episode(None), 20), Take(1, episode(9), 20), Take(2, episode(4), 20)]
+    takes = [Take(0, episode(None)), Take(1, episode(9)), Take(2, episode(4))]
     assert max(takes, key=lambda take: take.rank).seed == 2
     assert takes[2].reached == 5
     assert takes[0].reached is None
 
 
-def test_an_episode_is_cut_some_steps_after_success(monkeypatch):
-    import higl.algo.episodes
-
-    monkeypatch.setattr(higl.algo.episodes, "collect_episode", lambda *_, **__: episode(4, length=400))
-    (take,) = video._takes(None, None, 0, 1, whole=False)
-    assert take.length == 5 + video._AFTER_SUCCESS
-    (take,) = video._takes(None, None, 0, 1, whole=True)
-    assert take.length == 400
+def test_an_episode_is_cut_some_steps_after_success():
+    assert Take(0, episode(4, length=400)).length == 5 + video._AFTER_SUCCESS
+    assert Take(0, episode(4, length=10)).length == 10
+    assert Take(0, episode(4, length=400), whole=True).length == 400
+    assert Take(0, episode(None, length=400)).length == 400
 
 
 def test_success_is_shown():

@@ -170,6 +170,4 @@ def _noise(task: str, rng: np.random.Generator, count: int) -> np.ndarray:
 def _walls(task) -> np.ndarray:
     if task.map is None:
         return np.zeros((0, 4))
-    maze = Maze(task.map, task.cell)
-    centres = np.array([maze.centre(cell) for cell in maze.walls])
-    return np.concatenate([centres - maze.cell / 2, centres + maze.cell / 2], axis=1)
+    return np.array(Maze(task.map, task.cell).wall_boxes())

@@ -131,6 +131,11 @@ class Maze:
         """Return the world x, y of the centre of a cell."""
         return (cell[1] - self.origin.column) * self.cell, (cell[0] - self.origin.row) * self.cell
 
+    def wall_boxes(self) -> list[tuple[float, float, float, float]]:
+        """Low x, low y, high x, high y of every wall."""
+        half = self.cell / 2
+        return [(x - half, y - half, x + half, y + half) for x, y in map(self.centre, self.walls)]
+
     def cell_at(self, x: float, y: float) -> Cell:
         """Return the cell that contains a point, which may be outside the map."""
         return Cell(

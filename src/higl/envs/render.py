@@ -11,6 +11,7 @@ import ctypes
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -28,6 +29,8 @@ INSTALL_HINT = (
 _LIBRARIES = {"egl": ("libEGL.so.1", "libEGL.so"), "osmesa": ("libOSMesa.so.8", "libOSMesa.so.6", "libOSMesa.so")}
 _MAX_GEOMS = 2000
 _FIELD_OF_VIEW = 45.0  # degrees, MuJoCo's default for free cameras
+
+Decorate = Callable[[mujoco.MjvScene], None]
 
 
 def make_renderer(env: GoalEnv) -> OffscreenRenderer | WindowRenderer:
@@ -52,7 +55,9 @@ class _Painter:
         self._option = mujoco.MjvOption()
         self._camera = camera_of(env)
 
-    def paint(self, width: int, height: int) -> mujoco.MjrRect:
+    def paint(
+        self, width: int, height: int, camera: mujoco.MjvCamera | None = None, decorate: Decorate | None = None
+    ) -> mujoco.MjrRect:
         """Draw the current state in width x height pixels, and return that rectangle."""
         model, data = self._env.model, self._env.data
         # `mj_step` leaves cartesian positions one simulation step behind the joints. The next step computes them
@@ -61,7 +66,9 @@ class _Painter:
         mujoco.mj_comPos(model, data)
         mujoco.mj_camlight(model, data)
         everything = mujoco.mjtCatBit.mjCAT_ALL
-        mujoco.mjv_updateScene(model, data, self._option, None, self._camera, everything, self._scene)
+        mujoco.mjv_updateScene(model, data, self._option, None, camera or self._camera, everything, self._scene)
+        if decorate is not None:
+            decorate(self._scene)
         rectangle = mujoco.MjrRect(0, 0, width, height)
         mujoco.mjr_render(rectangle, self._scene, self.context)
         return rectangle
@@ -78,11 +85,16 @@ class OffscreenRenderer:
         mujoco.mjr_resizeOffscreen(env.width, env.height, self._painter.context)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._painter.context)
 
-    def draw(self) -> np.ndarray:
-        """Return an image of the current state, uint8 [H, W, 3]."""
+    def draw(self, camera: mujoco.MjvCamera | None = None, decorate: Decorate | None = None) -> np.ndarray:
+        """Return an image of the current state, uint8 [H, W, 3].
+
+        Args:
+            camera: camera to draw from; that of the environment if None.
+            decorate: changes the scene before it is drawn, for example to add markers.
+        """
         self._gl.make_current()
         height, width, _ = self._shape
-        rectangle = self._painter.paint(width, height)
+        rectangle = self._painter.paint(width, height, camera, decorate)
         picture = np.empty(self._shape, np.uint8)
         mujoco.mjr_readPixels(picture, None, rectangle, self._painter.context)
         return np.ascontiguousarray(picture[::-1])

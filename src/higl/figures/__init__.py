@@ -1,1 +1,1 @@
-"""Seeing runs: curves, landmark maps, videos, a report page. Reads run folders only, and needs no JAX."""
+"""Figures of runs: curves, landmark maps, videos and the report page. Reads run folders only; needs no JAX."""

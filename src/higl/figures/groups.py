@@ -1,28 +1,32 @@
-"""Grouping runs: the seeds of one curve, and the order of curves."""
+"""Grouping runs into curves: runs that differ in their seed only belong to the same curve."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from higl.run.naming import algorithm_title, task_title
 from higl.run.reading import Run, as_number
 from higl.settings.flat import differing
-from higl.text import number_text
+from higl.text import value_text
+
+ALGORITHM_ORDER = ("higl", "hrac", "hiro")
+"""Order of the algorithms in figures and tables."""
 
 _NOT_COMPARED = ("seed", "steps", "task", "reward", "algo")
+# Settings in a label, at most.
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ in their seed only: the seeds of one curve.
+    """Runs that differ in their seed only.
 
     Attributes:
         task: title of the task.
         algo: algorithm.
-        label: the algorithm and what tells this group from others of the same task and algorithm.
+        label: the algorithm, and the settings in which other groups of the same task and algorithm differ.
         variant: number of the group among those.
         runs: one for each seed.
     """
@@ -39,38 +43,40 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
     families: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         families.setdefault((task_title(run.task, run.reward), run.algo), []).append(run)
+    ordered = sorted(families.items(), key=lambda item: (item[0][0], _algorithm_place(item[0][1])))
+    return [group for (task, algo), family in ordered for group in _variants(task, algo, family)]
+
+
+def _algorithm_place(algo: str) -> tuple[int, str]:
+    return ALGORITHM_ORDER.index(algo) if algo in ALGORITHM_ORDER else len(ALGORITHM_ORDER), algo
+
+
+def _variants(task: str, algo: str, family: Sequence[Run]) -> list[Group]:
+    """Return the groups of one task and algorithm, ordered by the values of their settings."""
+    names = differing(*(run.settings for run in family if run.settings), leave_out=_NOT_COMPARED)
+    variants: dict[tuple[str, ...], list[Run]] = {}
+    for run in family:
+        variants.setdefault(tuple(value_text(run.settings.get(name)) for name in names), []).append(run)
     groups = []
-    for (task, algo), family in sorted(families.items(), key=_family_order):
-        names = differing(*(run.settings for run in family if run.settings), leave_out=_NOT_COMPARED)
-        variants: dict[tuple[str, ...], list[Run]] = {}
-        for run in family:
-            variants.setdefault(tuple(_shown(run.settings.get(name)) for name in names), []).append(run)
-        for number, (values, members) in enumerate(sorted(variants.items(), key=_values_order)):
-            said = [f"{name} {value}" for name, value in zip(names, values, strict=True)]
-            label = ", ".join([algorithm_title(algo), *said[:3]]) + (", ..." if len(said) > 3 else "")
-            given = {run.label for run in members}
-            label = given.pop() or label if len(given) == 1 else label
-            members = sorted(members, key=lambda run: (run.seed is None, run.seed or 0, run.name))
-            groups.append(Group(task, algo, label, number, tuple(members)))
+    for number, values in enumerate(sorted(variants, key=_values_order)):
+        members = sorted(variants[values], key=lambda run: (run.seed is None, run.seed or 0, run.name))
+        label = _given_label(members) or _label(algo, names, values)
+        groups.append(Group(task, algo, label, number, tuple(members)))
     return groups
 
 
-ALGORITHM_ORDER = ("higl", "hrac", "hiro")
-
-
-def _family_order(item: tuple[tuple[str, str], list[Run]]) -> tuple[str, int, str]:
-    (task, algo), _ = item
-    place = ALGORITHM_ORDER.index(algo) if algo in ALGORITHM_ORDER else len(ALGORITHM_ORDER)
-    return task, place, algo
-
-
-def _values_order(item: tuple[tuple[str, ...], list[Run]]) -> list[tuple[float, str]]:
+def _values_order(values: Sequence[str]) -> list[tuple[float, str]]:
     """Order numbers by size, and words after them."""
-    numbers = [as_number(value) for value in item[0]]
-    return [(math.inf if math.isnan(n) else n, value) for n, value in zip(numbers, item[0], strict=True)]
+    numbers = [as_number(value) for value in values]
+    return [(math.inf if math.isnan(n) else n, value) for n, value in zip(numbers, values, strict=True)]
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return "(" + " ".join(map(_shown, value)) + ")"
-    return number_text(value) if isinstance(value, float) else str(value)
+def _given_label(members: Sequence[Run]) -> str:
+    labels = {run.label for run in members}
+    return labels.pop() if len(labels) == 1 else ""
+
+
+def _label(algo: str, names: Sequence[str], values: Sequence[str]) -> str:
+    settings = [f"{name} {value}" for name, value in zip(names, values, strict=True)]
+    more = ["..."] if len(settings) > _MOST_NAMED else []
+    return ", ".join([algorithm_title(algo), *settings[:_MOST_NAMED], *more])

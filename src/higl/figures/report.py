@@ -9,7 +9,7 @@ import base64
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -21,13 +21,15 @@ from markupsafe import Markup
 
 from higl import __version__
 from higl.figures import svg
-from higl.figures.maps import goal_size, load_snapshots, projections, success_of
+from higl.figures.goal_space import goal_size, load_snapshots, projections, success_of
 from higl.figures.panels import LOSSES, PROGRESS, Panel, StageTimes, evaluation_panels, metric_panels, stage_times
 from higl.figures.statistics import rolling_mean
 from higl.figures.style import dashes, stage_colour
+from higl.run.files import replace_file
 from higl.run.naming import algorithm_title, task_title
 from higl.run.reading import Columns, Run, notices_of
-from higl.settings.flat import flat
+from higl.settings.flat import differing, flat_config
+from higl.settings.presets import preset
 from higl.text import duration, steps_text, value_text
 
 MOST_MOMENTS = 40
@@ -153,9 +155,7 @@ def build_report(
 def write_report(runs: Sequence[Run], path: Path) -> None:
     """Write the page into a file, which appears complete or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".new-{path.name}")
-    beside.write_text(build_report(runs), encoding="utf-8")
-    beside.replace(path)
+    replace_file(path, build_report(runs).encode())
 
 
 @cache
@@ -292,23 +292,15 @@ def _video(run: Run) -> Video | None:
 
 
 def _settings(run: Run) -> list[SettingRow]:
-    preset = _preset_of(run)
-    rows = []
-    for name, value in sorted(run.settings.items(), key=lambda item: ("." in item[0], item[0])):
-        before = value_text(preset.get(name, value))
-        changed = before != value_text(value) and name not in ("seed", "steps")
-        rows.append(SettingRow(name, value_text(value), before if changed else None))
-    return rows
-
-
-def _preset_of(run: Run) -> dict[str, Any]:
-    """Return the settings of the run's preset; nothing if there is no such preset."""
-    from higl.settings.presets import preset
-
-    try:
-        return flat(asdict(preset(run.task, run.settings["algo"], run.settings["preset"])))
-    except (KeyError, ValueError, TypeError):
-        return {}
+    """Return all settings, general ones first; none if they are not known."""
+    if not run.settings:
+        return []
+    usual = flat_config(preset(run.task, run.settings["algo"], run.settings["preset"]))
+    changed = differing(run.settings, usual, leave_out=("seed", "steps"))
+    return [
+        SettingRow(name, value_text(value), value_text(usual[name]) if name in changed else None)
+        for name, value in sorted(run.settings.items(), key=lambda item: ("." in item[0], item[0]))
+    ]
 
 
 def _versions(run: Run) -> list[tuple[str, str]]:

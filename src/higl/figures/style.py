@@ -24,14 +24,15 @@ _STAGE_COLOURS = {
 _OTHER_STAGE = "#C9CDD3"
 
 
-def _parts(colour: str) -> tuple[float, float, float]:
+def rgb(colour: str) -> tuple[float, float, float]:
+    """Return red, green and blue of '#RRGGBB', from 0 to 1."""
     red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
     return red, green, blue
 
 
 def _shifted(colour: str, shift: float) -> str:
     """Return a colour with its lightness (0 black, 1 white) changed by `shift`."""
-    hue, light, saturation = colorsys.rgb_to_hls(*_parts(colour))
+    hue, light, saturation = colorsys.rgb_to_hls(*rgb(colour))
     changed = colorsys.hls_to_rgb(hue, min(max(light + shift, 0.12), 0.8), saturation)
     return "#" + "".join(f"{round(255 * part):02X}" for part in changed)
 

@@ -14,7 +14,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from higl.figures import style
-from higl.figures.maps import Frame, Projection, edge_lines, extent, path_points, points_of
+from higl.figures.goal_space import Frame, Projection, edge_lines, extent, path_points, points_of
 from higl.figures.panels import Curve, Panel, StageTimes
 from higl.run.reading import Columns
 from higl.text import steps_text, tick_text

@@ -10,44 +10,53 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from higl.errors import VideoError
-from higl.figures.maps import load_snapshots, projections
+from higl.errors import PolicyFileError, RenderError, TaskError, VideoError
+from higl.figures.goal_space import load_snapshots, projections
 from higl.run.naming import algorithm_title, task_title
 from higl.run.reading import Columns, Run
+from higl.text import counted
 
 if TYPE_CHECKING:
     from higl.algo.episodes import Episode
     from higl.algo.policy import Policy
-    from higl.figures.scene import Markers, Moment
+    from higl.figures.scene import Painter
     from higl.settings.config import Config
 
 FRAMES_PER_SECOND = 25
-# Frames that the first and the last picture of an episode stay.
+# Number of frames that show the first and the last picture of an episode.
 _HOLD_FIRST, _HOLD_LAST = 8, 30
-# An episode has at most about so many pictures: of a longer one not every step is drawn.
+# Approximate number of pictures of an episode: longer ones skip steps.
 _MOST_PICTURES = 200
-# Steps after the first success that are still shown.
+# Steps shown after the first success.
 _AFTER_SUCCESS = 15
+# Height of the caption in pixels, for a picture 960 pixels wide.
 _CAPTION = 44
+_WHITE, _GREEN, _GREY, _DARK = "#FFFFFF", "#3DDC97", "#C9D1DA", "#14181D"
 
 
 @dataclass(frozen=True)
 class Take:
-    """An episode to show: its seed, and the steps that are shown."""
+    """An episode to show; unless `whole`, it ends some steps after the first success."""
 
     seed: int
     episode: Episode
-    length: int
+    whole: bool = False
 
     @property
     def reached(self) -> int | None:
-        """The step at which the goal was reached first; None if it never was."""
+        """The step at which the goal was first reached; None if it never was."""
         where = np.flatnonzero(self.episode.success)
         return int(where[0]) + 1 if len(where) else None
 
     @property
+    def length(self) -> int:
+        """Number of steps to show."""
+        steps = len(self.episode)
+        return steps if self.whole or self.reached is None else min(steps, self.reached + _AFTER_SUCCESS)
+
+    @property
     def rank(self) -> tuple[bool, float, float]:
-        """What the best episode has most of: success, haste, return."""
+        """Key that orders episodes from worst to best: by success, then speed, then return."""
         return self.reached is not None, -float(self.reached or 0), float(self.episode.reward.sum())
 
 
@@ -63,21 +72,21 @@ def make_video(
     whole: bool = False,
     say: Callable[[str], None] = lambda text: None,
 ) -> str:
-    """Act out episodes of a run's policy and write them as one video.
+    """Run episodes with a run's policy and write them as one video.
 
     Args:
-        run: whose policy acts.
+        run: the run whose policy acts.
         path: mp4 file to write.
-        episodes: how many are shown.
-        seed: of the episodes; the same as `higl eval` takes.
-        best: act out so many episodes and show the best of them; 0: the first ones, whatever they come to.
-        flat: True draws plans, which need no GL library; False insists on MuJoCo's renderer; None prefers it.
+        episodes: number of episodes to show.
+        seed: seed of the episodes, the same as that of `higl eval`.
+        best: run this many episodes and show the best of them; 0 shows the first ones.
+        flat: True draws plans, which need no GL library; False requires MuJoCo's renderer; None prefers it.
         size: height of the pictures, and width of each of the two, in pixels.
         whole: show whole episodes, also after the goal is reached.
-        say: is told what goes on.
+        say: receives messages for the user.
 
     Returns:
-        One line that says what was made.
+        One line that describes the video.
 
     Raises:
         VideoError: the run has no policy yet.
@@ -90,8 +99,7 @@ def make_video(
         if best:
             takes = sorted(takes, key=lambda take: take.rank, reverse=True)
         takes = takes[:episodes]
-        snapshot = _last_snapshot(run)
-        painter = _painter(env, config, snapshot, flat, size, takes, say)
+        painter = _painter(env, config, _last_snapshot(run), flat, size, takes, say)
         try:
             _write(path, _frames(env, policy, config, takes, painter))
         finally:
@@ -99,13 +107,12 @@ def make_video(
     finally:
         env.close()
     reached = sum(take.reached is not None for take in takes)
-    how = "" if painter.name != "plan" else ", drawn as a plan"
     of = f", the best of {best}" if best else ""
-    return f"{path}: {len(takes)} episode{'s' if len(takes) > 1 else ''}{of}, {reached} reached the goal{how}"
+    how = ", drawn as a plan" if painter.is_plan else ""
+    return f"{path}: {counted(len(takes), 'episode')}{of}, {reached} reached the goal{how}"
 
 
 def _load_policy(run: Run) -> tuple[Policy, Config]:
-    from higl.errors import PolicyFileError
     from higl.run.policy_file import load_policy
 
     if not run.policy.exists():
@@ -118,7 +125,6 @@ def _load_policy(run: Run) -> tuple[Policy, Config]:
 
 def _make_env(run: Run, config: Config, size: int) -> Any:
     from higl.envs.make import hinting_at_load, is_own, make_env
-    from higl.errors import TaskError
 
     make = partial(make_env, config.task, config.reward, "test", observe_achieved=config.observe_achieved)
     if is_own(config.task):
@@ -126,25 +132,17 @@ def _make_env(run: Run, config: Config, size: int) -> Any:
     with hinting_at_load(run.path, config.task, config.algo):
         try:
             return make(render_mode="rgb_array")
-        except TaskError:  # it may be one that draws nothing, and takes no such option
+        except TaskError:  # the environment may draw nothing and have no such option
             return make()
 
 
 def _takes(env: Any, policy: Policy, seed: int, count: int, whole: bool) -> list[Take]:
-    """Act out episodes without drawing anything."""
+    """Run episodes without drawing anything."""
     from higl.algo.episodes import collect_episode
     from higl.run.seeds import MEASURING, episode_seed
 
-    takes = []
-    for index in range(count):
-        own_seed = episode_seed(seed, MEASURING, index)
-        episode = collect_episode(env, policy, own_seed, explore=False)
-        reached = np.flatnonzero(episode.success)
-        length = len(episode)
-        if len(reached) and not whole:
-            length = min(length, int(reached[0]) + 1 + _AFTER_SUCCESS)
-        takes.append(Take(own_seed, episode, length))
-    return takes
+    seeds = [episode_seed(seed, MEASURING, index) for index in range(count)]
+    return [Take(own, collect_episode(env, policy, own, explore=False), whole) for own in seeds]
 
 
 def _last_snapshot(run: Run) -> Columns | None:
@@ -160,77 +158,50 @@ def _painter(
     size: int,
     takes: list[Take],
     say: Callable[[str], None],
-) -> Any:
-    """Return what draws: MuJoCo if it can, else plans."""
+) -> Painter:
+    """Return a painter that uses MuJoCo or the environment's own `render` if possible, and draws plans otherwise."""
     from higl.envs.base import GoalEnv
-    from higl.errors import RenderError
-    from higl.figures.scene import Markers, PlanPainter, ScenePainter
+    from higl.figures.scene import EnvironmentPainter, Markers, PlanPainter, ScenePainter
 
-    markers: Markers = Markers.of(snapshot)
+    markers = Markers.of(snapshot)
     if not flat:
         try:
-            if isinstance(env.unwrapped, GoalEnv):
-                return ScenePainter(env.unwrapped, markers)
-            return PicturePainter(env)
+            inner = env.unwrapped
+            return ScenePainter(inner, markers) if isinstance(inner, GoalEnv) else EnvironmentPainter(env)
         except RenderError as error:
             if flat is False:
                 raise
-            say(f"{error}. Drawing plans instead, which need none of it.")
+            say(f"{error}. Drawing plans instead.")
     shown = projections(config.task, takes[0].episode.achieved.shape[1])
-    scene = _plan_scene(env, snapshot, takes)
-    return PlanPainter(scene, shown, size, markers)
+    return PlanPainter(_plan_scene(env, snapshot, takes), shown, size, markers)
 
 
 def _plan_scene(env: Any, snapshot: Columns | None, takes: list[Take]) -> Columns:
-    """Return what frames a plan: the snapshot's walls, else the environment's, and the episodes' own points."""
+    """Return what a plan must show: the walls of the snapshot or else of the environment, and the episodes' points."""
     from higl.envs.maps import Maze
 
     scene: Columns = dict(snapshot or {})
-    scene.setdefault("visited", np.concatenate([take.episode.achieved for take in takes]))
-    scene["eval_paths"] = np.concatenate([take.episode.achieved for take in takes])
+    points = np.concatenate([take.episode.achieved for take in takes])
+    scene.setdefault("visited", points)
+    scene["eval_paths"] = points
     scene["goal"] = takes[0].episode.desired[0]
     task = getattr(env.unwrapped, "task", None)
     scene.setdefault("radius", np.asarray(getattr(task, "radius", np.nan)))
     maze = getattr(env.unwrapped, "maze", None)
     if isinstance(maze, Maze) and not len(scene.get("walls", ())):
-        centres = np.array([maze.centre(cell) for cell in maze.walls])
-        scene["walls"] = np.concatenate([centres - maze.cell / 2, centres + maze.cell / 2], axis=1)
+        scene["walls"] = np.array(maze.wall_boxes())
     return scene
 
 
-class PicturePainter:
-    """Draws moments as an environment that is not ours draws itself, with nothing added."""
-
-    name = "environment"
-    colours: dict[str, str] = {}  # noqa: RUF012 (never written to)
-
-    def __init__(self, env: Any):
-        from higl.envs.render import gl_context
-        from higl.errors import RenderError
-
-        self._env = env
-        gl_context(8, 8).free()  # chooses the GL library that Gymnasium then takes too
-        try:
-            env.reset()
-            self.paint(None)
-        except Exception as error:  # whatever it draws with has errors of its own
-            reason = str(error) or type(error).__name__
-            raise RenderError(f"{env.spec.id if env.spec else env} cannot draw itself ({reason})") from error
-
-    def paint(self, moment: Moment | None) -> np.ndarray:
-        """Return a picture, uint8 [H, W, 3]."""
-        return np.asarray(self._env.render(), np.uint8)
-
-    def close(self) -> None:
-        """Nothing is held."""
+# --- Frames ---------------------------------------------------------------------------------------------------------
 
 
-def _frames(env: Any, policy: Policy, config: Config, takes: list[Take], painter: Any) -> Iterator[np.ndarray]:
-    """Act out the episodes again, action by action, and yield every picture with its caption."""
+def _frames(env: Any, policy: Policy, config: Config, takes: list[Take], painter: Painter) -> Iterator[np.ndarray]:
+    """Replay the episodes action by action, and yield every picture with its caption."""
     from higl.algo.low import subgoal_target
     from higl.figures.scene import Moment
 
-    for number, take in enumerate(takes):
+    for number, take in enumerate(takes, 1):
         episode = take.episode
         env.reset(seed=take.seed)
         every = max(1, round(take.length / _MOST_PICTURES))
@@ -239,17 +210,17 @@ def _frames(env: Any, policy: Policy, config: Config, takes: list[Take], painter
                 env.step(policy.environment_action(episode.action[step - 1], env.action_space.dtype))
             if step % every and step < take.length:
                 continue
-            pursued = min(step, len(episode) - 1)
-            target = subgoal_target(policy.scheme, episode.subgoal[pursued], episode.achieved[pursued])
+            acting = min(step, len(episode) - 1)  # the last state has no subgoal of its own
+            target = subgoal_target(policy.scheme, episode.subgoal[acting], episode.achieved[acting])
             moment = Moment(episode.achieved[step], episode.desired[step], target, episode.achieved[: step + 1])
-            words = _words(config, take, step, f"episode {number + 1} of {len(takes)}" if len(takes) > 1 else "")
+            words = _caption(config, take, step, f"episode {number} of {len(takes)}" if len(takes) > 1 else "")
             frame = captioned(painter.paint(moment), *words, painter.colours)
             hold = _HOLD_FIRST if step == 0 else _HOLD_LAST if step == take.length else 1
             yield from [frame] * hold
 
 
-def _words(config: Config, take: Take, step: int, which: str) -> tuple[str, str, bool]:
-    """Return what the caption says on the left and on the right, and whether the goal has been reached."""
+def _caption(config: Config, take: Take, step: int, which: str) -> tuple[str, str, bool]:
+    """Return the left and the right text of the caption, and whether the goal has been reached."""
     name = f"{algorithm_title(config.algo)}, {task_title(config.task, config.reward)}"
     reached = take.reached is not None and step >= take.reached
     over = step == take.length and take.reached is None
@@ -258,31 +229,34 @@ def _words(config: Config, take: Take, step: int, which: str) -> tuple[str, str,
 
 
 def captioned(picture: np.ndarray, left: str, right: str, reached: bool, colours: Mapping[str, str]) -> np.ndarray:
-    """Return a picture over a strip that names the run, what the colours mean, and the state of the episode."""
+    """Return a picture above a strip that names the run, the colours and the state of the episode.
+
+    Width and height are even, as the video format requires.
+    """
     from PIL import Image, ImageDraw
 
     height, width = picture.shape[:2]
     strip = max(_CAPTION * width // 960, min(30, height // 8))
     strip += (height + strip) % 2
-    frame = Image.new("RGB", (width + width % 2, height + strip), "#14181D")
+    frame = Image.new("RGB", (width + width % 2, height + strip), _DARK)
     frame.paste(Image.fromarray(picture), (0, 0))
     draw = ImageDraw.Draw(frame)
     font = _font(max(7, round(min(0.36 * strip, width / 44))))
     middle = height + strip / 2
-    draw.text((0.012 * width, middle), left, font=font, fill="#FFFFFF", anchor="lm")
-    colour = "#3DDC97" if reached else "#FFFFFF"
-    draw.text((width * 0.988, middle), right, font=font, fill=colour, anchor="rm")
-    x = 0.02 * width + draw.textlength(left, font=font) + 0.02 * width
-    for word, dot in colours.items():
+    draw.text((0.012 * width, middle), left, font=font, fill=_WHITE, anchor="lm")
+    draw.text((0.988 * width, middle), right, font=font, fill=_GREEN if reached else _WHITE, anchor="rm")
+    x = 0.04 * width + draw.textlength(left, font=font)
+    last = 0.96 * width - draw.textlength(right, font=font)
+    for word, colour in colours.items():
         end = x + 0.016 * width + draw.textlength(word, font=font)
-        if end > width * 0.98 - draw.textlength(right, font=font) - 0.02 * width:
+        if end > last:
             break
         radius = 0.14 * strip
-        draw.ellipse([x - radius, middle - radius, x + radius, middle + radius], fill=dot)
-        draw.text((x + 0.012 * width, middle), word, font=font, fill="#C9D1DA", anchor="lm")
+        draw.ellipse([x - radius, middle - radius, x + radius, middle + radius], fill=colour)
+        draw.text((x + 0.012 * width, middle), word, font=font, fill=_GREY, anchor="lm")
         x = end + 0.014 * width
     if reached:
-        draw.rectangle([0, 0, frame.width - 1, height - 1], outline="#3DDC97", width=max(2, width // 240))
+        draw.rectangle([0, 0, frame.width - 1, height - 1], outline=_GREEN, width=max(2, width // 240))
     return np.asarray(frame)
 
 
@@ -294,7 +268,7 @@ def _font(size: int) -> Any:
 
 
 def _write(path: Path, frames: Iterator[np.ndarray]) -> None:
-    """Write frames as H.264; the file appears under its name when it is complete."""
+    """Write frames as H.264; the file appears under its name once it is complete."""
     import imageio.v2 as imageio
 
     path.parent.mkdir(parents=True, exist_ok=True)

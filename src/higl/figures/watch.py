@@ -1,4 +1,4 @@
-"""`higl watch`: serves the report of runs to this machine only, and lets the page refresh itself while they train."""
+"""`higl watch`: serves the report of runs to this machine only; the page updates itself while they train."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from higl.run.reading import Run, find_runs
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8765
-# Ports after the default one that are tried when it is in use.
+# Number of ports from the default one on that are tried when it is in use.
 _TRIED = 20
 _OWN_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
 def fingerprint(runs: Sequence[Run]) -> str:
-    """Return a short text that changes whenever a file of the runs does."""
+    """Return a short text that changes whenever a file of the runs changes."""
     digest = hashlib.sha256()
     for run in runs:
         names = [run.path / name for name in (CONFIG, FACTS, METRICS, EVALUATIONS, VIDEO, SNAPSHOTS)]
@@ -36,7 +36,7 @@ def fingerprint(runs: Sequence[Run]) -> str:
 
 
 class Watch:
-    """The page of some runs, made anew when their files have changed."""
+    """The page of some runs, built again when their files have changed."""
 
     def __init__(self, paths: Sequence[Path], seconds: float):
         self._paths, self._seconds = list(paths), seconds
@@ -44,11 +44,11 @@ class Watch:
         self._version, self._page = "", b""
 
     def version(self) -> str:
-        """Return the fingerprint of what the files hold now."""
+        """Return the fingerprint of the current files."""
         return fingerprint(find_runs(self._paths))
 
     def page(self) -> bytes:
-        """Return the page of what the files hold now."""
+        """Return the page of the current files."""
         with self._lock:
             runs = find_runs(self._paths)
             version = fingerprint(runs)
@@ -59,7 +59,7 @@ class Watch:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers `/` with the page and `/version` with its fingerprint; nothing else, and only to this machine."""
+    """Answers `/` with the page and `/version` with its fingerprint, and only requests from this machine."""
 
     server: Any
     server_version, sys_version = "higl", ""
@@ -67,21 +67,21 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer a request."""
         if self.headers.get("Host", "").rpartition(":")[0] not in _OWN_NAMES:
-            # A name that another site had resolve to this machine.
-            return self._answer(403, b"only for this machine\n", "text/plain")
+            # Another site's name that resolves to this machine (DNS rebinding).
+            return self._answer(403, b"this page is available from this machine only\n", "text/plain")
         make: dict[str, tuple[Callable[[], bytes], str]] = {
             "/": (self.server.watch.page, "text/html; charset=utf-8"),
             "/version": (lambda: self.server.watch.version().encode(), "text/plain"),
         }
         if self.path not in make:
-            return self._answer(404, b"there is only /\n", "text/plain")
+            return self._answer(404, b"not found: the page is at /\n", "text/plain")
         content, kind = make[self.path]
         try:
             return self._answer(200, content(), kind)
-        except (NoRunsError, OSError) as error:  # the folder was moved away, or is being written
+        except (NoRunsError, OSError) as error:  # the folder was moved, or is being written
             return self._answer(503, f"{error}\n".encode(), "text/plain")
 
-    do_HEAD = do_GET  # noqa: N815 (the name that the server calls)
+    do_HEAD = do_GET  # noqa: N815 (the name that the base class calls)
 
     def _answer(self, status: int, content: bytes, kind: str) -> None:
         try:
@@ -97,16 +97,16 @@ class _Handler(BaseHTTPRequestHandler):
             pass  # the page was closed
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing of each request."""
+        """Do not log requests."""
 
 
 def make_server(paths: Sequence[Path], port: int | None = None, seconds: float = 5.0) -> ThreadingHTTPServer:
-    """Return a server of the runs' page, bound to this machine's own address; `serve_forever` starts it.
+    """Return a server of the runs' page, bound to this machine's own address; start it with `serve_forever`.
 
     Args:
-        paths: run folders, or folders with runs in them.
-        port: to listen on; 0 takes any free one, None the first free one from 8765 on.
-        seconds: how often the page asks for news.
+        paths: run folders, or folders that contain runs.
+        port: port to listen on; 0 for any free one, None for the first free one from 8765 on.
+        seconds: how often the page asks for changes.
 
     Raises:
         NoRunsError: there is no run.
@@ -118,7 +118,7 @@ def make_server(paths: Sequence[Path], port: int | None = None, seconds: float =
         try:
             server: Any = ThreadingHTTPServer((LOOPBACK, number), _Handler)
         except OverflowError:
-            raise PortError(f"there is no port {number}: they go from 0 to 65535") from None
+            raise PortError(f"there is no port {number}: ports are numbered from 0 to 65535") from None
         except OSError as error:
             reason = error.strerror or str(error)
             continue

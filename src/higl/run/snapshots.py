@@ -180,9 +180,7 @@ def _scene(env: gymnasium.Env) -> Snapshot:
     scene = {"radius": np.asarray(getattr(getattr(inner, "task", None), "radius", np.nan))}
     maze = getattr(inner, "maze", None)
     if isinstance(maze, Maze):
-        half = maze.cell / 2
-        centres = np.asarray([maze.centre(cell) for cell in maze.walls], np.float32).reshape(-1, 2)
-        scene["walls"] = np.concatenate([centres - half, centres + half], axis=1)
+        scene["walls"] = np.asarray(maze.wall_boxes(), np.float32).reshape(-1, 4)
     return scene
 
 
