@@ -9,6 +9,7 @@ far a segment moves along its subgoal, averaged over the episodes of the last 10
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import time
@@ -20,7 +21,6 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
 
 import higl.envs  # noqa: F401  (registers the environments)
 from higl.algo.episodes import collect_episode
@@ -108,5 +108,14 @@ def main(args: Args) -> None:
                     writer.writerows(table)
 
 
+def read_arguments() -> Args:
+    parser = argparse.ArgumentParser(description=Args.__doc__)
+    parser.add_argument("--seed", type=int, default=Args.seed)
+    parser.add_argument("--steps", type=int, default=Args.steps)
+    parser.add_argument("--out", type=Path, help="CSV file of the curve")
+    parser.add_argument("--set", nargs="*", default=(), help="settings, as `low.actor_learning_rate=3e-4`")
+    return Args(**vars(parser.parse_args()))
+
+
 if __name__ == "__main__":
-    main(tyro.cli(Args))
+    main(read_arguments())

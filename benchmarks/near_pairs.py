@@ -9,15 +9,14 @@ landmark differs, the share whose pseudo-landmark moves by more than half the sh
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
 
 from higl.algo.high import pseudo_landmark
 from higl.algo.learner import Learner, LearnerState
@@ -33,7 +32,7 @@ from higl.run.reading import read_config
 class Args:
     """Compare near pairs with the full graph."""
 
-    run: Annotated[Path, tyro.conf.Positional]
+    run: Path
     batches: int = 50
     neighbours: tuple[int, ...] = (3, 4, 5, 6, 8, 10, 15)
 
@@ -78,5 +77,13 @@ def main(args: Args) -> None:
         )
 
 
+def read_arguments() -> Args:
+    parser = argparse.ArgumentParser(description=Args.__doc__)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--batches", type=int, default=Args.batches)
+    parser.add_argument("--neighbours", type=int, nargs="+", default=Args.neighbours)
+    return Args(**vars(parser.parse_args()))
+
+
 if __name__ == "__main__":
-    main(tyro.cli(Args))
+    main(read_arguments())

@@ -10,7 +10,6 @@ import ast
 import dataclasses
 import re
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -19,8 +18,8 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
-from higl.settings import config as config_module
 from higl.settings.config import Config, Preset
+from higl.settings.fields import field_texts
 from higl.settings.presets import PRESET_TASKS, preset
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "higl"
@@ -102,7 +101,7 @@ def _heading(name: str, kind: Any) -> str:
 
 
 def _table(part: str, kind: Any) -> str:
-    texts = _field_texts(kind)
+    texts = field_texts(kind)
     hints = get_type_hints(kind)
     rows = ["| setting | default | what |", "|---|---|---|"]
     for field in dataclasses.fields(kind):
@@ -114,22 +113,6 @@ def _table(part: str, kind: Any) -> str:
         text = texts[field.name] + (f" One of {choices}." if choices else "")
         rows.append(f"| `{name}` | {_shown(field.default)} | {text} |".replace("\n", " "))
     return "\n".join(rows)
-
-
-def _field_texts(kind: type) -> dict[str, str]:
-    """Return the text under each field of a dataclass, its parents' included."""
-    classes = {
-        node.name: node
-        for node in ast.parse(Path(config_module.__file__).read_text()).body
-        if isinstance(node, ast.ClassDef)
-    }
-    texts: dict[str, str] = {}
-    for owner in reversed(kind.__mro__):
-        body = classes[owner.__name__].body if owner.__name__ in classes else []
-        for field, text in pairwise(body):
-            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-                texts[ast.unparse(field.target)] = str(text.value.value)
-    return texts
 
 
 def _shown(value: Any) -> str:

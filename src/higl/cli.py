@@ -1,8 +1,9 @@
 """The command line: `higl COMMAND ...`.
 
-To add a command: write `def NAME(arguments: list[str]) -> int` in a module of `higl.commands` and list it here.
-Modules are imported when their command is called, so `higl --help` and `higl tasks` start at once, and a command can
-choose cores and device before JAX is imported.
+To add a command: write a module in `higl.commands` with a function from arguments to an exit code (the decorator
+`higl.commands.command.command` makes one from a function of options), and list it here. A module is imported when its
+command is called, so `higl --help` and `higl tasks` start at once, and a command can choose cores and device before JAX
+is imported.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from higl import __version__
 
 # Command: (module, function, one line of help).
 COMMANDS = {
-    "train": ("higl.commands.train", "train", "train a task, or continue a run that exists"),
+    "train": ("higl.commands.train", "train", "train a task, or continue an existing run"),
     "resume": ("higl.commands.train", "resume", "continue a run from its last checkpoint"),
     "eval": ("higl.commands.evaluate", "evaluate", "measure a trained policy over many episodes"),
     "runs": ("higl.commands.runs", "runs", "list runs with their state and latest success"),
     "sweep": ("higl.commands.sweep", "sweep", "many runs: the figures of the paper, or your own"),
-    "results": ("higl.commands.results", "results", "keep the results of runs, and make the page of them"),
-    "plot": ("higl.commands.figures", "plot", "draw learning curves of runs"),
-    "landmarks": ("higl.commands.figures", "landmarks", "draw a run's landmark maps"),
-    "render": ("higl.commands.figures", "render", "make a video of a run's policy"),
-    "report": ("higl.commands.figures", "report", "write one page about runs"),
-    "watch": ("higl.commands.figures", "watch", "serve that page to this machine while runs train"),
+    "results": ("higl.commands.results", "results", "keep the results of runs, and write the page about them"),
+    "plot": ("higl.commands.plot", "plot", "draw learning curves of runs"),
+    "landmarks": ("higl.commands.landmarks", "landmarks", "draw a run's landmark maps"),
+    "render": ("higl.commands.render", "render", "make a video of a run's policy"),
+    "report": ("higl.commands.report", "report", "write one page about runs"),
+    "watch": ("higl.commands.watch", "watch", "serve that page to this machine while runs train"),
     "bench": ("higl.commands.bench", "bench", "time every stage of a run on this machine"),
     "tasks": ("higl.commands.tasks", "tasks", "list the tasks"),
-    "show": ("higl.commands.tasks", "show", "draw a task"),
+    "show": ("higl.commands.show", "show", "draw a task"),
 }
 
 
@@ -38,7 +39,7 @@ def usage() -> str:
     lines = ["usage: higl COMMAND ...", "", "Hierarchical reinforcement learning guided by landmarks.", ""]
     width = max(map(len, COMMANDS))
     lines += [f"  {name:{width}}  {help_line}" for name, (_, _, help_line) in COMMANDS.items()]
-    lines += ["", "`higl COMMAND --help` tells more; `higl --version` the version."]
+    lines += ["", "`higl COMMAND --help` describes a command; `higl --version` prints the version."]
     return "\n".join(lines)
 
 
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return getattr(importlib.import_module(module), function)(words[1:])
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # `higl runs | head`: nobody reads any more
+    except BrokenPipeError:  # `higl runs | head`: the reader is gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 

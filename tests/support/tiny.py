@@ -107,7 +107,7 @@ SETTINGS = {
 def flags(**changes: Any) -> list[str]:
     """Return the settings as flags of `higl train`; `low__hidden` stands for `low.hidden`."""
     settings = SETTINGS | {name.replace("__", "."): value for name, value in changes.items()}
-    words = []
+    words = [str(settings.pop("task"))]
     for name, value in settings.items():
         words += [f"--{name}", *(map(str, value) if isinstance(value, tuple) else [str(value)])]
     return words

@@ -35,7 +35,7 @@ def test_options():
         (["--slurm", "--ray"], "--slurm and --ray: choose one of them"),
         (["--slurm", "mem=4G", "--cores", "0"], "--slurm and --cores: choose one of them"),
         (["--ray", "--cores", "0"], "--ray and --cores: choose one of them"),
-        (["--slurm", "partition"], "--slurm partition: expected options of sbatch as NAME=VALUE,NAME=VALUE or nothing"),
+        (["--slurm", "partition"], "--slurm partition: expected sbatch options such as partition=cpu,"),
         (["--ray", "10.0.0.1"], "--ray 10.0.0.1: expected HOST:PORT, `local` or nothing"),
         (["--ray", "myhead"], "--ray myhead: expected HOST:PORT, `local` or nothing"),
         (["--ray", "local", "more"], "unexpected argument 'more'"),

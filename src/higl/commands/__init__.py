@@ -1,1 +1,1 @@
-"""The subcommands of `higl`, one module for each group. A module is imported when one of its commands is called."""
+"""The commands of `higl`, one module each. A module is imported when its command is called."""

@@ -1,4 +1,4 @@
-"""`higl bench`: what each stage of a run costs on this machine."""
+"""`higl bench`: the time of every stage of a run on this machine."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
-from higl.commands.arguments import Cores, Device, Switch, asks_for_help, one_line_errors, read_options, show_help
+from higl.commands.arguments import Argument, Cores, Device, Switch
+from higl.commands.command import command
 from higl.errors import SettingsError
 from higl.run.process import prepare_process
 from higl.settings.config import Algorithm
@@ -16,37 +15,32 @@ from higl.settings.config import Algorithm
 
 @dataclass(frozen=True, kw_only=True)
 class BenchOptions:
-    """Time every stage of a run, beside the machine's matrix product rate at the same shapes.
+    """Time every stage of a run, next to the machine's matrix product rate at the same shapes.
 
-    Several algorithms are measured in turns, and each compared with the last.
+    Several algorithms are measured in turn and compared with the last one.
     """
 
-    task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[TASK]")] = "ant-maze-u"
+    task: Annotated[str, Argument(positional=True, metavar="TASK")] = "ant-maze-u"
     """Short name of a task."""
     algos: tuple[Algorithm, ...] = ("higl", "hrac")
     """Algorithms to measure."""
-    landmarks: Annotated[
-        int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: as the preset has)")
-    ] = None
-    """Landmarks of each kind, coverage and novelty."""
+    landmarks: Annotated[int | None, Argument(default="as in the preset")] = None
+    """Number of landmarks of each kind, coverage and novelty."""
     relabel: Switch = False
-    """With relabelling of the high level's subgoals."""
-    json: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
-    """File for all the numbers, as JSON."""
+    """Relabel the high level's subgoals."""
+    json: Annotated[Path | None, Argument(metavar="FILE")] = None
+    """File to write all numbers to, as JSON."""
     cold: Switch = False
-    """Measure the start-up too, with an empty and with a full compilation cache."""
+    """Also measure the start-up, with an empty and with a full compilation cache."""
     cores: Cores = ()
-    """Cores to run on, as `--cores 0` for one."""
+    """Cores to run on; `--cores 0` for one."""
     device: Device = None
-    """Where to learn."""
+    """Device to learn on."""
 
 
-@one_line_errors("bench")
-def bench(arguments: list[str]) -> int:
+@command("bench", BenchOptions)
+def bench(options: BenchOptions) -> int:
     """Measure, and print the tables."""
-    if asks_for_help(arguments):
-        return show_help("bench", BenchOptions)
-    options = read_options(arguments, BenchOptions, ["task"])
     if not options.algos:
         raise SettingsError("--algos: give at least one algorithm")
     if options.landmarks is not None and options.landmarks < 0:

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from higl.commands.arguments import Cores, Run, Switch, asks_for_help, one_line_errors, read_options, show_help
+from higl.commands.arguments import Cores, Run, Switch
+from higl.commands.command import command
 from higl.errors import RunFolderError, SettingsError, WrongFolderError
 from higl.pretrained import pretrained_run
 from higl.run.files import POLICY
@@ -36,23 +37,20 @@ class EvalOptions:
     run: Run
     """Folder of a run, or a policy file; with --pretrained, a task."""
     pretrained: Switch = False
-    """Take the trained policy of a task that comes with higl: `higl eval ant-maze-u --pretrained`."""
+    """Use the trained policy that comes with higl: `higl eval ant-maze-u --pretrained`."""
     episodes: int = 100
     """Number of episodes."""
     seed: int = TEST_SEED
-    """Seed of the episodes: the same seed gives the same ones, on any number of cores."""
+    """Seed of the episodes; the same seed gives the same episodes on any number of cores."""
     cores: Cores = ()
     """Cores to run on."""
     json: Switch = False
     """Print one line of JSON, with every episode."""
 
 
-@one_line_errors("eval")
-def evaluate(arguments: list[str]) -> int:
-    """Measure a trained policy and print what came out."""
-    if asks_for_help(arguments):
-        return show_help("eval", EvalOptions)
-    options = read_options(arguments, EvalOptions, ["run"])
+@command("eval", EvalOptions)
+def evaluate(options: EvalOptions) -> int:
+    """Measure a trained policy and print the summary."""
     if options.episodes < 1 or options.seed < 0:
         raise SettingsError("--episodes must be 1 or more, and --seed 0 or more")
     file = policy_path(pretrained_run(str(options.run)) if options.pretrained else options.run)

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from higl.commands.arguments import Switch, asks_for_help, one_line_errors, read_options, show_help
+from higl.commands.arguments import Argument, Switch
+from higl.commands.command import command
 from higl.errors import RunFolderError, WrongFolderError
 from higl.run.reading import is_run, last_evaluation, last_step, read_config, read_facts, run_folders, run_status
 
@@ -23,10 +23,10 @@ _WIDE = 110
 class RunsOptions:
     """List the runs below a folder."""
 
-    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="[DIR]")] = Path("runs")
-    """Folder to look in."""
+    folder: Annotated[Path, Argument(positional=True, metavar="DIR")] = Path("runs")
+    """Folder to search."""
     json: Switch = False
-    """Print one line of JSON for each run."""
+    """Print one line of JSON per run."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,9 @@ class RunState:
     message: str | None = None
 
 
-@one_line_errors("runs")
-def runs(arguments: list[str]) -> int:
+@command("runs", RunsOptions)
+def runs(options: RunsOptions) -> int:
     """Print the runs below a folder."""
-    if asks_for_help(arguments):
-        return show_help("runs", RunsOptions)
-    options = read_options(arguments, RunsOptions, ["folder"])
     if not options.folder.is_dir():
         raise WrongFolderError(f"there is no folder {options.folder}")
     states = [run_state(path, options.folder) for path in run_folders(options.folder) if is_run(path)]

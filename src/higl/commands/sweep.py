@@ -5,33 +5,22 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import tyro
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from higl.commands.arguments import (
-    PICTURES,
-    Cores,
-    Switch,
-    asks_for_help,
-    check_checkpoint_minutes,
-    check_suffix,
-    one_line_errors,
-    read_options,
-    show_help,
-)
+from higl.commands.arguments import Argument, Cores, Folder, Switch
+from higl.commands.command import PICTURES, check_checkpoint_minutes, check_suffix, command, group
 from higl.errors import RunFolderError, SettingsError
 from higl.run.naming import variant_name
 from higl.run.process import prepare_process
 from higl.settings.config import Config, Preset
-from higl.settings.layers import nearest, parse_flags, setting_types
 from higl.sweep.backend import Backend
 from higl.sweep.board import runs_table
 from higl.sweep.catalogue import MOST_SEEDS, Entry, find_entry, read_catalogue
@@ -43,17 +32,14 @@ from higl.text import counted, duration, steps_text
 
 _FILE_WIDTH = 160
 
-Folder = Annotated[Path, tyro.conf.arg(metavar="DIR")]
-AsTheSweep = tyro.conf.arg(metavar="INT", help_behavior_hint="(default: as the sweep says)")
+AsTheSweep = Argument(default="as the sweep says")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListOptions:
     """List the sweeps of a catalogue: the paper's figures, or those of a file."""
 
-    catalogue: Annotated[
-        Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="(default: the paper's figures)")
-    ] = None
+    catalogue: Annotated[Path | None, Argument(metavar="FILE", default="the paper's figures")] = None
     """TOML file with sweeps of your own."""
 
 
@@ -61,20 +47,17 @@ class ListOptions:
 class PlanOptions(ListOptions):
     """Which runs of which sweep."""
 
-    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
+    name: Annotated[str, Argument(positional=True, metavar="NAME", missing="which sweep? `higl sweep list` lists them")]
     """Name of the sweep; `higl sweep list` lists them."""
     out: Folder = Path("runs")
     """Folder that holds the run folders. On a cluster: storage that all nodes share."""
     seeds: Annotated[int | None, AsTheSweep] = None
     """Number of seeds of each curve."""
-    only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="WORD ...", help_behavior_hint="(default: all)")] = ()
-    """Only runs whose name has all of these words: `--only ant-maze-u-sparse higl,hrac`; `*` stands for anything."""
+    only: Annotated[tuple[str, ...], Argument(metavar="WORD", default="all")] = ()
+    """Only runs whose name has all of these words: `--only ant-maze-u-sparse higl,hrac`; `*` matches anything."""
     steps: Annotated[int | None, AsTheSweep] = None
     """Environment steps of every run."""
-    preset: Annotated[
-        Preset | None,
-        tyro.conf.arg(metavar="{best,paper}", help_behavior_hint="(default: as the sweep says, else best)"),
-    ] = None
+    preset: Annotated[Preset | None, Argument(default="as the sweep says, else best")] = None
     """Family of presets that the runs start from."""
 
 
@@ -82,27 +65,28 @@ class PlanOptions(ListOptions):
 class ShowOptions(PlanOptions):
     """Show the runs of a sweep and how long they take on this machine.
 
-    Each kind of run is measured once on each machine, as `higl bench` does it: a minute or two for each kind.
+    Each kind of run is measured once on each machine, as `higl bench` does: one or two minutes per kind.
     """
 
     cores: Cores = ()
     """Cores that the sweep would run on."""
     no_estimate: Switch = False
-    """Measure nothing; tell times that are known already."""
+    """Measure nothing; show only times that are already known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(PlanOptions):
     """Run a sweep, or continue it: one run per core, or one task or job per run on a cluster.
 
-    Ctrl-C stops it: every run saves first. Finished runs are never repeated.
+    Ctrl-C stops it after every run has saved. Finished runs are never repeated.
     """
 
     cores: Cores = ()
     """Cores to run on, one run on each."""
-    ray: Annotated[str | None, tyro.conf.arg(metavar="[ADDRESS]", help_behavior_hint="")] = None
-    """Use Ray: the cluster at HOST:PORT; without, that of RAY_ADDRESS or this machine, else (or `local`) a new one."""
-    slurm: Annotated[str | None, tyro.conf.arg(metavar="[OPTIONS]", help_behavior_hint="")] = None
+    ray: Annotated[str | None, Argument(metavar="ADDRESS", bare="auto")] = None
+    """Use Ray: the cluster at HOST:PORT; `local`: a new one on this machine; without an address: the cluster of
+    RAY_ADDRESS or of this machine, else a new one."""
+    slurm: Annotated[str | None, Argument(metavar="OPTIONS", bare="")] = None
     """Use Slurm, with options of sbatch if any: `partition=cpu,time=12:00:00,mem=4G`."""
     checkpoint_minutes: float = 5.0
     """Minutes between two checkpoints of a run (0: after every episode)."""
@@ -110,22 +94,20 @@ class RunOptions(PlanOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class StatusOptions(PlanOptions):
-    """Show where the runs of a sweep stand."""
+    """Show the state of a sweep's runs."""
 
     json: Switch = False
-    """Print one line of JSON for each run."""
+    """Print one line of JSON per run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FigureOptions(PlanOptions):
-    """Draw a sweep's figure from what its runs have reached."""
+    """Draw a sweep's figure from the evaluations of its runs so far."""
 
-    figure: Annotated[
-        Path | None, tyro.conf.arg(aliases=["-o"], metavar="FILE", help_behavior_hint="(default: NAME.png)")
-    ] = None
+    figure: Annotated[Path | None, Argument(alias="-o", metavar="FILE", default="NAME.png")] = None
     """File to write: png, svg or pdf."""
     iqm: Switch = False
-    """Interquartile mean with 95% stratified bootstrap intervals, in place of mean and standard deviation."""
+    """Draw the interquartile mean with 95% stratified bootstrap intervals in place of mean and standard deviation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,56 +116,6 @@ class CollectOptions(PlanOptions):
 
     results: Folder = Path("results")
     """Folder of the results."""
-
-
-@one_line_errors("sweep")
-def sweep(arguments: list[str]) -> int:
-    """Call one of the commands below `higl sweep`."""
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(_usage())
-        return 0 if arguments else 2
-    word, rest = arguments[0], arguments[1:]
-    if word not in _COMMANDS:
-        raise SettingsError(f"unknown command {word!r}{nearest(word, _COMMANDS)} (`higl sweep --help` lists them)")
-    action, kind, _ = _COMMANDS[word]
-    if asks_for_help(rest):
-        return show_help(f"sweep {word}", kind)
-    positional = [] if kind is ListOptions else ["name"]
-    spelled = _spelled(rest)
-    _check_cluster(rest, parse_flags(spelled, setting_types(kind))[0])
-    return action(read_options(spelled, kind, positional))
-
-
-def _spelled(words: list[str]) -> list[str]:
-    """Return the words with `-o`, a `--ray` without an address and a `--slurm` without options written out."""
-    spelled = []
-    for place, word in enumerate(words):
-        spelled.append("--figure" if word == "-o" else word)
-        following = words[place + 1] if place + 1 < len(words) else "--"
-        if word == "--ray" and ":" not in following and following not in ("auto", "local"):
-            spelled.append("auto")
-        if word == "--slurm" and ("=" not in following or following.startswith("--")):
-            spelled.append("")
-    return spelled
-
-
-def _check_cluster(words: list[str], positional: Sequence[str]) -> None:
-    """Refuse a word after `--ray` or `--slurm` that is none of theirs, and not the sweep's name either."""
-    for flag, expected in (("--ray", "HOST:PORT, `local`"), ("--slurm", "options of sbatch as NAME=VALUE,NAME=VALUE")):
-        following = words[words.index(flag) + 1 :][:1] if flag in words else []
-        if following and following[0] in positional and len(positional) > 1:
-            raise SettingsError(f"{flag} {following[0]}: expected {expected} or nothing")
-
-
-def _usage() -> str:
-    lines = [
-        "usage: higl sweep COMMAND ...",
-        "",
-        "Many runs: the figures of the paper, or a catalogue of your own.",
-        "",
-    ]
-    lines += [f"  {name:7}  {help_line}" for name, (_, _, help_line) in _COMMANDS.items()]
-    return "\n".join([*lines, "", "`higl sweep COMMAND --help` tells more."])
 
 
 def _plan(options: PlanOptions) -> tuple[Entry, list[PlannedRun]]:
@@ -199,6 +131,7 @@ def _console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=_FILE_WIDTH)
 
 
+@command("sweep list", ListOptions)
 def list_entries(options: ListOptions) -> int:
     """Print the entries of a catalogue."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -216,6 +149,7 @@ def list_entries(options: ListOptions) -> int:
     return 0
 
 
+@command("sweep show", ShowOptions)
 def show_entry(options: ShowOptions) -> int:
     """Print the runs of an entry and the hours that they need."""
     entry, plan = _plan(options)
@@ -260,6 +194,7 @@ def _measuring(count: int) -> Callable[[Config], float]:
     return measure
 
 
+@command("sweep run", RunOptions)
 def run_entry(options: RunOptions) -> int:
     """Run what is left of an entry."""
     check_checkpoint_minutes(options.checkpoint_minutes)
@@ -267,6 +202,8 @@ def run_entry(options: RunOptions) -> int:
     chosen = [name for name, is_given in given.items() if is_given]
     if len(chosen) > 1:  # a cluster has cores of its own
         raise SettingsError(f"{chosen[0]} and {chosen[1]}: choose one of them")
+    if options.ray is not None and ":" not in options.ray and options.ray not in ("auto", "local"):
+        raise SettingsError(f"--ray {options.ray}: expected HOST:PORT, `local` or nothing")
     entry, plan = _plan(options)
     cores = choose_cores(options.cores)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -287,8 +224,9 @@ def _backend(options: RunOptions, cores: list[int]) -> Backend:
     return LocalBackend(cores, options.checkpoint_minutes)
 
 
+@command("sweep status", StatusOptions)
 def show_status(options: StatusOptions) -> int:
-    """Print where the runs of an entry stand."""
+    """Print the state of an entry's runs."""
     entry, plan = _plan(options)
     statuses = [read_status(run) for run in plan]
     if options.json:
@@ -304,6 +242,7 @@ def show_status(options: StatusOptions) -> int:
     return 0
 
 
+@command("sweep figure", FigureOptions)
 def draw_entry(options: FigureOptions) -> int:
     """Draw the figure of an entry."""
     entry, plan = _plan(options)
@@ -315,6 +254,7 @@ def draw_entry(options: FigureOptions) -> int:
     return 0
 
 
+@command("sweep collect", CollectOptions)
 def collect_entry(options: CollectOptions) -> int:
     """Copy the results of an entry's finished runs; one that cannot be copied does not stop the others."""
     _, plan = _plan(options)
@@ -337,11 +277,15 @@ def collect_entry(options: CollectOptions) -> int:
     return 1 if failed else 0
 
 
-_COMMANDS: dict[str, tuple[Callable[[Any], int], type[ListOptions], str]] = {
-    "list": (list_entries, ListOptions, "list the sweeps: the paper's figures, or a file's"),
-    "show": (show_entry, ShowOptions, "the runs of a sweep, and how long they take on this machine"),
-    "run": (run_entry, RunOptions, "run a sweep, or continue it"),
-    "status": (show_status, StatusOptions, "where its runs stand"),
-    "figure": (draw_entry, FigureOptions, "draw its figure"),
-    "collect": (collect_entry, CollectOptions, "copy its finished runs into results/"),
-}
+sweep = group(
+    "sweep",
+    "Many runs: the figures of the paper, or a catalogue of your own.",
+    {
+        "list": (list_entries, "list the sweeps: the paper's figures, or those of a file"),
+        "show": (show_entry, "show the runs of a sweep, and how long they take on this machine"),
+        "run": (run_entry, "run a sweep, or continue it"),
+        "status": (show_status, "show the state of its runs"),
+        "figure": (draw_entry, "draw its figure"),
+        "collect": (collect_entry, "copy its finished runs into results/"),
+    },
+)

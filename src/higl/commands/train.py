@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
-from higl.commands.arguments import (
-    Cores,
-    Device,
-    Run,
-    Switch,
-    asks_for_help,
-    check_checkpoint_minutes,
-    make_options,
-    one_line_errors,
-    read_options,
-    show_help,
-)
+from higl.commands.arguments import Argument, ArgumentParser, Cores, Device, Run, Switch, make_options
+from higl.commands.command import asks_for_help, check_checkpoint_minutes, command, one_line_errors
 from higl.errors import SettingsError
 from higl.run.files import CONFIG, replace_file
 from higl.run.folder import RunFolder
@@ -30,39 +18,37 @@ from higl.run.process import prepare_process
 from higl.run.progress import Progress, make_progress
 from higl.run.reading import is_run, read_config, read_facts, run_status
 from higl.settings.config import Config
-from higl.settings.flat import differences
-from higl.settings.layers import apply, build_config, given_settings, parse_flags, setting_types, to_toml
+from higl.settings.flat import Layer, differences
+from higl.settings.layers import apply, build_config, given_settings, to_toml
 from higl.settings.presets import has_preset
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkOptions:
-    """How a run is worked on. None of it changes what the run computes."""
+    """Options that do not change what a run computes."""
 
     quiet: Switch = False
     """Show warnings only."""
     cores: Cores = ()
-    """Cores to run on; `--cores 0` and `--cores 1` for one run per core."""
+    """Cores to run on; for one run on each core, `--cores 0` and `--cores 1`."""
     device: Device = None
-    """Where to learn."""
+    """Device to learn on."""
     processes: Switch = False
-    """Run each environment in a process of its own, if there are several (`num_envs`)."""
+    """With several environments (`--num-envs`): run each in a process of its own."""
     checkpoint_minutes: float = 5.0
     """Minutes between two checkpoints (0: after every episode)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions(WorkOptions):
-    """Where a run starts from and where it goes."""
+    """Options of `higl train` beside the settings of the run."""
 
-    config: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
-    """TOML file with settings; flags come after it."""
-    out: Annotated[
-        Path | None, tyro.conf.arg(metavar="RUN", help_behavior_hint="(default: runs/TASK-REWARD-ALGO[-CHANGES]-SEED)")
-    ] = None
+    config: Annotated[Path | None, Argument(metavar="FILE")] = None
+    """TOML file with settings; flags override it."""
+    out: Annotated[Path | None, Argument(metavar="RUN", default="runs/TASK-REWARD-ALGO[-CHANGES]-SEED")] = None
     """Folder of the run."""
     resume: Switch = False
-    """If the folder holds this run already, continue it without asking."""
+    """If the folder already holds this run, continue it without asking."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,36 +57,36 @@ class ResumeOptions(WorkOptions):
 
     run: Run
     """Folder of the run."""
-    steps: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: as before)")] = None
-    """Go on to so many environment steps in all."""
+    steps: Annotated[int | None, Argument(default="as before")] = None
+    """Total number of environment steps to train to."""
 
 
-def _train_help(
-    settings: Annotated[Config, tyro.conf.arg(name="")], options: Annotated[TrainOptions, tyro.conf.arg(name="")]
-) -> None:
-    """Train a task: a short name (`higl tasks` lists them) or any Gymnasium id.
+_ABOUT_TRAIN = """
+Train a task: a short name (`higl tasks` lists them) or any Gymnasium id. Settings come from the task's preset, then
+from a file (--config), then from flags.
 
-    Settings come from the task's preset, then from a file (--config), then from flags.
+The defaults below are those of ant-maze-u with HIGL, or of the task, algorithm and preset that you name: `higl train
+pusher --algo hrac --help`. For a task without a preset, most settings are derived from its environment.
+"""
 
-    The defaults below are those of ant-maze-u with HIGL, or of the task, algorithm and preset named before --help:
-    `higl train pusher --algo hrac --help`. For a task without a preset most are derived when it starts.
-    """
+
+def _parser(config: Config | None = None, options: TrainOptions | None = None) -> ArgumentParser:
+    """Return the parser of `higl train`; its help shows these values as defaults."""
+    parser = ArgumentParser("train", _ABOUT_TRAIN)
+    parser.add(TrainOptions, options)
+    parser.add(Config, config, title="settings", positional=["task"])
+    return parser
 
 
 @one_line_errors("train")
 def train(arguments: list[str]) -> int:
     """Train a task into a new run folder, or continue the run that is in it."""
-    wants_help = asks_for_help(arguments)
-    words = [word for word in arguments if word not in ("-h", "--help")]
-    option_types = setting_types(TrainOptions)
-    positional, values = parse_flags(words, {**setting_types(Config), **option_types})
-    if len(positional) > 1:
-        raise SettingsError(f"unexpected argument {positional[1]!r}")
-    options = make_options(TrainOptions, {name: values.pop(name) for name in option_types if name in values})
+    flags = _parser().parse([word for word in arguments if not asks_for_help([word])])
+    names = {field.name for field in fields(TrainOptions)}
+    options = make_options(TrainOptions, {name: flags.pop(name) for name in names & set(flags)})
     check_checkpoint_minutes(options.checkpoint_minutes)
-    flags = ({"task": positional[0]} if positional else {}) | values
-    if wants_help:
-        return _show_train_help(flags, options)
+    if asks_for_help(arguments):
+        return _show_help(flags, options)
     config = build_config(flags, options.config)
     out = options.out or default_folder(config)  # before settings are derived: what is given tells runs apart
     if not has_preset(config.task):
@@ -128,17 +114,11 @@ def _derived(config: Config, given: set[str], options: TrainOptions) -> Config:
     return config
 
 
-def _show_train_help(flags: dict[str, object], options: TrainOptions) -> int:
+def _show_help(flags: Layer, options: TrainOptions) -> int:
     if "task" not in flags and options.config is None:
         flags = {"task": "ant-maze-u"} | flags
-    config = build_config(flags, options.config)
-    return show_help("train TASK", _train_help_with(config, options))
-
-
-def _train_help_with(config: Config, options: TrainOptions) -> object:
-    """Return the help function with the settings at hand as its defaults."""
-    _train_help.__defaults__ = (config, options)
-    return _train_help
+    print(_parser(build_config(flags, options.config), options).help(), end="")
+    return 0
 
 
 def default_folder(config: Config) -> Path:
@@ -167,12 +147,9 @@ def _agrees(question: str) -> bool:
     return input(f"{question} [Y/n] ").strip().lower() in ("", "y", "yes")
 
 
-@one_line_errors("resume")
-def resume(arguments: list[str]) -> int:
+@command("resume", ResumeOptions)
+def resume(options: ResumeOptions) -> int:
     """Continue a run."""
-    if asks_for_help(arguments):
-        return show_help("resume", ResumeOptions)
-    options = read_options(arguments, ResumeOptions, ["run"])
     check_checkpoint_minutes(options.checkpoint_minutes)
     config = read_config(options.run) if is_run(options.run) else Config()
     facts = read_facts(options.run)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -187,96 +187,6 @@ def to_toml(config: Config) -> str:
 def layer_to_toml(layer: Layer) -> str:
     """Return some settings as TOML."""
     return tomli_w.dumps(nested(layer))
-
-
-# --- Flags ----------------------------------------------------------------------------------------------------------
-
-
-def parse_flags(arguments: Sequence[str], known: Mapping[str, Any]) -> tuple[list[str], Layer]:
-    """Split a command line into positional arguments and typed values of flags.
-
-    `--landmarks.coverage 40`, `--landmarks.coverage=40`, `--low.hidden 64 64`, `--high.relabel`, `--high.no-relabel`;
-    dashes and underscores are the same.
-
-    Raises:
-        SettingsError: an unknown flag (with the nearest one), or a value of another type (with the type expected).
-    """
-    positional: list[str] = []
-    values: Layer = {}
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        if not word.startswith("--"):
-            if word[:1] == "-" and word[1:2].isalpha():
-                spelled = [name.replace("_", "-") for name in known]
-                raise SettingsError(f"unknown option {word}{nearest(word[1:], spelled, '--')}")
-            positional.append(word)
-            continue
-        text, has_value, value = word[2:].partition("=")
-        name, switched_on = _known_flag(text.replace("-", "_"), known)
-        texts = [value] if has_value else []
-        if not has_value and known[name] is not bool:
-            count = len(rest) if get_origin(known[name]) is tuple else 1
-            while rest and len(texts) < count and not rest[0].startswith("--"):
-                texts.append(rest.pop(0))
-        values[name] = switched_on if known[name] is bool and not texts else typed(name, known[name], texts)
-    return positional, values
-
-
-def _known_flag(name: str, known: Mapping[str, Any]) -> tuple[str, bool]:
-    """Return the setting that a flag names, and whether it switches it on (`--high.no-relabel` does not)."""
-    if name in known:
-        return name, True
-    part, dot, last = name.rpartition(".")
-    positive = part + dot + last.removeprefix("no_")
-    if last.startswith("no_") and known.get(positive) is bool:
-        return positive, False
-    spelled = [other.replace("_", "-") for other in known]
-    check_names([name.replace("_", "-")], spelled, flag="--")
-    raise AssertionError  # pragma: no cover - the line above raises
-
-
-def typed(name: str, kind: Any, texts: Sequence[str]) -> Any:
-    """Return the value that some words stand for.
-
-    Raises:
-        SettingsError: they do not fit the type.
-    """
-    flag = f"--{name.replace('_', '-')}"
-    if get_origin(kind) is tuple:
-        return tuple(_one(flag, get_args(kind)[0], text) for text in texts)
-    if len(texts) != 1:
-        raise SettingsError(f"{flag}: expected {describe(kind)}")
-    return _one(flag, kind, texts[0])
-
-
-def _one(flag: str, kind: Any, text: str) -> Any:
-    kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
-    kind = next(option for option in kinds if option is not type(None))
-    try:
-        if kind is bool:
-            return {"true": True, "false": False}[text.lower()]
-        if kind is int:
-            return _integer(text)
-        if get_origin(kind) is Literal:
-            if text not in get_args(kind):
-                raise ValueError
-            return text
-        return kind(text)
-    except (ValueError, KeyError, OverflowError):
-        hint = nearest(text, get_args(kind)) if get_origin(kind) is Literal else ""
-        raise SettingsError(f"{flag} {text!r}: expected {describe(kind)}{hint}") from None
-
-
-def _integer(text: str) -> int:
-    """Return a whole number; 1_000_000 and 1e6 are such."""
-    try:
-        return int(text)
-    except ValueError:
-        number = float(text)
-        if number != int(number):
-            raise
-        return int(number)
 
 
 def describe(kind: Any) -> str:

@@ -1,0 +1,66 @@
+"""`higl render`: a video of a run's policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from higl.commands.arguments import Argument, Run, Switch
+from higl.commands.command import check_suffix, command, only_run, warn
+from higl.errors import SettingsError
+from higl.pretrained import pretrained_run
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenderOptions:
+    """Make a video of a run's policy, from above and from a tracking camera, with subgoal and landmarks."""
+
+    run: Run
+    """Folder of a run; with --pretrained, a task."""
+    pretrained: Switch = False
+    """Use the trained policy that comes with higl: `higl render ant-maze-u --pretrained`."""
+    out: Annotated[Path | None, Argument(alias="-o", metavar="FILE", default="RUN/video.mp4")] = None
+    """File to write: mp4. `higl report` shows RUN/video.mp4. With --pretrained the default is TASK.mp4."""
+    episodes: int = 1
+    """Number of episodes to show."""
+    seed: int = 0
+    """Seed of the episodes; `higl eval` with the same seed runs the same ones."""
+    best: Switch = False
+    """Show the best of several episodes: those that reach the goal soonest."""
+    tries: int = 20
+    """Number of episodes that --best chooses from."""
+    whole: Switch = False
+    """Continue each episode after the goal is reached."""
+    flat: Switch = False
+    """Draw plans, which need no graphics library."""
+    size: int = 480
+    """Height of the video in pixels."""
+
+
+@command("render", RenderOptions)
+def render(options: RenderOptions) -> int:
+    """Make a video of a run's policy."""
+    if options.out is not None:
+        check_suffix(options.out, (".mp4",))
+    if min(options.episodes, options.tries) < 1 or options.size < 64 or options.seed < 0:
+        raise SettingsError("--episodes and --tries must be 1 or more, --size 64 or more, --seed 0 or more")
+    from higl.figures.video import make_video
+    from higl.run.files import VIDEO
+
+    run = only_run(pretrained_run(str(options.run)) if options.pretrained else options.run)
+    # The folder of a policy that comes with the package may be read-only, so its video goes into the working folder.
+    default = Path(f"{run.path.name}.mp4") if options.pretrained else run.path / VIDEO
+    said = make_video(
+        run,
+        options.out or default,
+        episodes=options.episodes,
+        seed=options.seed,
+        best=options.tries if options.best else 0,
+        flat=True if options.flat else None,
+        size=options.size,
+        whole=options.whole,
+        say=lambda text: warn([text]),
+    )
+    print(said)
+    return 0
