@@ -82,11 +82,11 @@ def test_help_and_lists_do_not_import_jax():
 
 def test_help_of_train_shows_the_presets_values(capsys):
     code, out, _ = tell(capsys, "train", "point-maze", "--algo", "hrac", "--help")
-    flat = " ".join(out.replace("│", " ").split())
+    flat = " ".join(out.split())
     assert code == 0
+    assert "usage: higl train TASK [OPTION ...]" in flat
     assert "--landmarks.coverage INT Landmarks by coverage, M_cov. (default: 60)" in flat
-    assert "(default: point-maze)" in flat
-    assert "(default: hrac)" in flat
+    assert "(no adjacency either). (default: hrac)" in flat
     assert "--adjacency.degree INT" in flat
     assert f"k. (default: {preset('point-maze', 'hrac').adjacency.degree})" in flat
 
