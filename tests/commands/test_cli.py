@@ -26,7 +26,8 @@ from higl.run.folder import RunFolder
 from higl.run.measure import Outcome
 from higl.run.progress import Silent
 from higl.run.reading import read_config, read_facts
-from higl.settings.layers import apply, to_toml
+from higl.settings.config import Config
+from higl.settings.layers import apply, setting_types, to_toml
 from higl.settings.presets import preset
 
 
@@ -80,15 +81,22 @@ def test_help_and_lists_do_not_import_jax():
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
 
 
-def test_help_of_train_shows_the_presets_values(capsys):
-    code, out, _ = tell(capsys, "train", "point-maze", "--algo", "hrac", "--help")
+@pytest.mark.parametrize(("task", "algo", "family"), [("point-maze", "hrac", "best"), ("pusher", "higl", "paper")])
+def test_help_of_train_shows_the_presets_values(capsys, task, algo, family):
+    code, out, _ = tell(capsys, "train", task, "--algo", algo, "--help", "--preset", family)
     flat = " ".join(out.split())
     assert code == 0
     assert "usage: higl train TASK [OPTION ...]" in flat
-    assert "--landmarks.coverage INT Landmarks by coverage, M_cov. (default: 60)" in flat
-    assert "(no adjacency either). (default: hrac)" in flat
-    assert "--adjacency.degree INT" in flat
-    assert f"k. (default: {preset('point-maze', 'hrac').adjacency.degree})" in flat
+    shown = dict(re.findall(r"(--[a-z.-]+) \S+ [A-Z][^()]*(?:\([^()]*\)[^()]*)*?\(default: ([^()]*)\)", flat))
+    config = preset(task, algo, family)
+    assert shown["--algo"] == algo
+    assert shown["--preset"] == family
+    assert shown["--landmarks.coverage"] == str(config.landmarks.coverage)
+    assert shown["--adjacency.degree"] == str(config.adjacency.degree)
+    assert float(shown["--landmarks.cutoff"]) == config.landmarks.cutoff
+    assert set(setting_types(Config)) <= {"task"} | {
+        name[2:].replace("-", "_") for name in re.findall(r"--[a-z.-]+", flat)
+    }
 
 
 @pytest.mark.parametrize("command", ["resume", "eval", "runs", "tasks", "show"])
