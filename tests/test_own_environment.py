@@ -14,23 +14,11 @@ from support.reach import ReachEnv
 
 import higl
 from higl.algo.episodes import explores
-from higl.envs.adapt import EndsInInfo, ObserveAchieved, make_vector, wrap_goal
+from higl.envs.adapt import EndsInInfo, make_vector, wrap_goal
 from higl.envs.check import check_env
 from higl.envs.make import make_env
 from higl.errors import TaskError
 from higl.settings.config import Config
-from higl.settings.derive import (
-    derive,
-    derive_schedule,
-    episode_steps,
-    goal_region,
-    matching_entries,
-    place_matters,
-    random_traces,
-    time_entry,
-)
-from higl.settings.layers import apply
-from higl.settings.presets import preset
 
 GOAL = Box(-np.inf, np.inf, (2,), np.float64)
 
@@ -140,7 +128,7 @@ def test_what_is_no_environment_is_refused():
 
 
 def test_episodes_that_do_not_end_are_refused(monkeypatch):
-    monkeypatch.setattr("higl.settings.derive.LONGEST_EPISODE", 50)
+    monkeypatch.setattr("higl.settings.probe.LONGEST_EPISODE", 50)
     with pytest.raises(TaskError, match="TimeLimit"):
         higl.HIGL(ReachEnv(steps=1000), verbose=False)
 
@@ -176,126 +164,6 @@ def test_an_environment_that_tells_no_success_is_noted(capsys):
     assert "is_success" not in capsys.readouterr().out
     higl.HIGL(Silent())
     assert 'No info["is_success"] in a random episode' in capsys.readouterr().out
-
-
-# ---- derived settings ----------------------------------------------------------------------------------------------
-
-
-def derived(env: gymnasium.Env, given: dict[str, Any] | None = None, **changes: Any) -> Config:
-    given = given or {}
-    return derive(apply(preset("reach"), given | changes), given, env)[0]
-
-
-def test_derived_settings_of_a_box():
-    """Goals at 5 from the origin, so a region 10 wide; 0.5 a step at most, so a segment of five reaches about 2."""
-    config = derived(ReachEnv())
-    assert config.high.period == 5
-    assert config.high.subgoals == "relative"
-    assert config.low.hidden_entries == (2, 3)
-    assert not config.observe_achieved
-    assert config.time_limit == "bootstrap"
-    assert len(config.high.subgoal_range) == 2
-    assert all(9 <= size <= 11 for size in config.high.subgoal_range)
-    assert 0.75 <= config.adjacency.cell <= 0.9
-    assert config.novelty.similarity == pytest.approx(config.adjacency.cell / 5, rel=0.1)
-    assert 2.5 <= config.landmarks.shift <= 3.8
-    assert config.adjacency.degree == 3
-    assert config.landmarks.cutoff == pytest.approx(config.landmarks.shift / config.adjacency.cell / 0.05, rel=0.1)
-    assert config.low.exploration == 0.1
-    assert config.high.reward_scale == pytest.approx(0.2)
-
-
-def test_derived_settings_of_the_papers_maze_are_nearly_the_papers():
-    ours, paper = derived(make_env("point-maze")), preset("point-maze", family="paper")
-    assert ours.low.hidden_entries == paper.low.hidden_entries
-    assert ours.time_limit == paper.time_limit
-    assert ours.high.period == paper.high.period
-    for part, name in (("adjacency", "cell"), ("novelty", "similarity"), ("landmarks", "cutoff")):
-        assert getattr(getattr(ours, part), name) == pytest.approx(getattr(getattr(paper, part), name), rel=0.2)
-
-
-def test_a_setting_that_is_given_stays_and_others_follow_it():
-    config = derived(ReachEnv(), {"adjacency.cell": 0.5, "low.hidden_entries": (0,)})
-    assert config.adjacency.cell == 0.5
-    assert config.novelty.similarity == 0.1
-    assert config.low.reward_scale == 2.0
-    assert config.low.hidden_entries == (0,)
-
-
-def test_goals_outside_the_declared_box_are_believed():
-    """The box ends where the region that was seen does not even begin: as if nothing had been declared."""
-    traces = random_traces(ReachEnv(), 5)
-    low, high = goal_region(ReachEnv(), traces)
-    declared = with_spaces(achieved_goal=Box(high + 1, high + 2, dtype=np.float64))
-    assert [end.tolist() for end in goal_region(declared, traces)] == [low.tolist(), high.tolist()]
-    declared = with_spaces(achieved_goal=Box(low, (low + high) / 2, dtype=np.float64))
-    np.testing.assert_allclose(goal_region(declared, traces)[1], (low + high) / 2)
-
-
-def test_absolute_subgoals_cover_the_goal_region_and_hide_nothing():
-    config = derived(ReachEnv(), {"high.subgoals": "absolute"})
-    assert config.low.hidden_entries == ()
-    assert all(4.5 <= size <= 5.5 for size in config.high.subgoal_range)
-
-
-def test_a_goal_that_the_observation_leaves_out_is_put_in_front():
-    env = ReachEnv(3, blind=True)
-    config = derived(env)
-    assert config.observe_achieved
-    assert config.low.hidden_entries == (0, 1, 2)
-    seen, _ = ObserveAchieved(env).reset(seed=0)
-    np.testing.assert_allclose(seen["observation"][:3], seen["achieved_goal"], rtol=1e-6)
-    assert ObserveAchieved(env).observation_space["observation"].shape == (6,)
-
-
-def test_a_goal_coordinate_that_never_changes_hides_nothing():
-    traces = random_traces(ReachEnv(), 5)
-    still = [replace(trace, observation=trace.observation * 0, achieved=trace.achieved * 0) for trace in traces]
-    assert matching_entries(traces) == [[2], [3]]
-    assert matching_entries(still) == [[], []]
-
-
-def test_the_low_level_sees_where_it_is_if_that_matters():
-    """A car on a hill is pulled down by where it stands; a body in a box, or a point in a maze, is not."""
-    car = wrap_goal(gymnasium.make("MountainCarContinuous-v0"), lambda o: o[:1], desired=[0.45], radius=0.05)
-    assert derived(car).low.hidden_entries == ()
-    assert place_matters(random_traces(car, 10), [0])
-    assert not place_matters(random_traces(ReachEnv(), 5), [2, 3])
-    assert not place_matters(random_traces(make_env("point-maze"), 10), [0, 1])
-
-
-def test_time_in_the_observation_is_found():
-    assert time_entry(random_traces(make_env("point-maze"), 10)) == 6
-    assert time_entry(random_traces(ReachEnv(), 5)) is None
-
-
-def test_the_length_of_an_episode():
-    assert episode_steps(ReachEnv(steps=33)) == 33
-    assert episode_steps(gymnasium.wrappers.TimeLimit(ReachEnv(), 20)) == 20
-    assert episode_steps(gymnasium.make("Pendulum-v1")) == 200
-
-
-def test_dates_fit_the_number_of_steps():
-    short, _ = derive_schedule(apply(preset("reach"), {"steps": 20_000}), ())
-    assert short.adjacency.every == 2_000
-    assert short.adjacency.epochs == 5
-    assert short.landmarks.start == 2_000
-    assert short.evaluation.every == 1_000
-    assert short.low.actor_learning_rate == short.high.actor_learning_rate == 7.1e-4
-    assert short.high.random_steps == 1_000
-    long, _ = derive_schedule(apply(preset("reach"), {"steps": 1_000_000}), {"landmarks.start": 5})
-    assert long.adjacency == preset("reach").adjacency
-    assert long.high == preset("reach").high
-    assert long.landmarks.start == preset("reach").landmarks.start
-
-
-def test_hrac_holds_subgoals_within_one_segment():
-    config, _ = derive(preset("reach", "hrac"), (), ReachEnv())
-    assert config.adjacency.degree == config.high.period == 5
-
-
-def test_an_id_of_ours_has_the_preset_of_its_short_name():
-    assert preset("higl/PointMaze-v0") == preset("point-maze")
 
 
 # ---- wrapping ------------------------------------------------------------------------------------------------------

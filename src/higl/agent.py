@@ -34,7 +34,7 @@ from higl.run.reading import is_run, read_config
 from higl.run.seeds import MEASURING, episode_seed
 from higl.run.training import Training, check_spaces
 from higl.settings.config import Algorithm, Config, Preset, Reward
-from higl.settings.derive import NO_SUCCESS_TOLD, derive, derive_schedule, describe, tells_success
+from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.flat import flat
 from higl.settings.layers import apply, to_toml
 from higl.settings.presets import has_preset
@@ -92,12 +92,8 @@ class Agent:
         self.derived = []
         self._known = has_preset(config.task)
         if not self._known:
-            config, self.derived = derive(config, self._given, self._source.looked_at())
-            success_told = tells_success(self._source.looked_at())  # also if silent: an environment may remember steps
-            if verbose:
-                print(f"Derived from the environment (each can be set):\n{describe(self.derived)}")
-            if verbose and not success_told:
-                print(NO_SUCCESS_TOLD)
+            say = print if verbose else None
+            config, self.derived = derive_settings(config, self._given, self._source.looked_at(), say)
         self._begin(config)
 
     def _begin(self, config: Config, trained_for: Spaces | None = None) -> None:
@@ -180,9 +176,7 @@ class Agent:
         """Set how far to train; the first time, for an environment without a preset, the dates that go with it."""
         config = replace(self.config, steps=self.steps + more)
         if self.steps == 0 and not self._known:
-            config, dates = derive_schedule(config, self._given)
-            if self.verbose and dates:
-                print(f"Derived from the number of steps (each can be set):\n{describe(dates)}")
+            config, _ = derive_schedule(config, self._given, print if self.verbose else None)
             # One that has acted already was made without these dates; the next is drawn from the same seed.
             self.learner, self._policy = None, None
         self.config = config

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from higl.envs.make import adapted, make_env
-from higl.settings.derive import derive
+from higl.settings.derive import derive_settings
 from higl.settings.presets import preset
 
 pytest.importorskip("gymnasium_robotics")
@@ -24,12 +24,12 @@ TASKS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_settings_are_derived(task, monkeypatch):
-    monkeypatch.setattr("higl.settings.derive.EPISODES", 3)
-    monkeypatch.setattr("higl.settings.derive.STEPS", 30)
-    monkeypatch.setattr("higl.settings.derive.RESETS", 10)
+    monkeypatch.setattr("higl.settings.probe.EPISODES", 3)
+    monkeypatch.setattr("higl.settings.probe.STEPS", 30)
+    monkeypatch.setattr("higl.settings.probe.RESETS", 10)
     size, goals, hidden, in_front = TASKS[task]
     env = make_env(task)
-    config, _ = derive(preset(task), (), env)
+    config, _ = derive_settings(preset(task), (), env)
     # The puck's height may stand still for as long as this: then it matches nothing.
     assert config.low.hidden_entries in (hidden, hidden[:2])
     assert config.observe_achieved == in_front

@@ -100,18 +100,11 @@ def _derived(config: Config, given: set[str], options: TrainOptions) -> Config:
     """Return the settings of a task that no preset knows, fitted to its environment, and tell them."""
     prepare_process(options.cores, options.device)
     from higl.envs.make import make_env
-    from higl.settings.derive import NO_SUCCESS_TOLD, derive, derive_schedule, describe, tells_success
+    from higl.settings.derive import derive_schedule, derive_settings
 
-    env = make_env(config.task, config.reward)
-    config, derived = derive(config, given, env)
-    config, dates = derive_schedule(config, given)
-    if not options.quiet:
-        print(
-            f"{config.task} has no preset; derived from its environment (each can be set):\n{describe(derived + dates)}"
-        )
-        if not tells_success(env):
-            print(NO_SUCCESS_TOLD)
-    return config
+    say = None if options.quiet else print
+    config, _ = derive_settings(config, given, make_env(config.task, config.reward), say)
+    return derive_schedule(config, given, say)[0]
 
 
 def _show_help(flags: Layer, options: TrainOptions) -> int:

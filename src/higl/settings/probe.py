@@ -1,0 +1,241 @@
+"""A look at an unknown environment: a few random episodes, and what they show.
+
+Nothing here knows the settings; `derive.py` turns what is found into settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from higl.errors import TaskError
+
+EPISODES, STEPS, RESETS = 10, 100, 40
+"""Random episodes, steps of each, and further resets that show only starts and goals."""
+
+LONGEST_EPISODE = 10_000
+"""An episode that is longer than this counts as endless."""
+
+# Largest difference between an entry of the observation and a goal coordinate, as a share of the range of the latter.
+_SAME = 1e-4
+
+# Share of the variance below which the next observation counts as predicted.
+_PREDICTABLE = 0.02
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A random episode, or its beginning: T + 1 states, T actions and rewards."""
+
+    observation: np.ndarray
+    achieved: np.ndarray
+    desired: np.ndarray
+    action: np.ndarray
+    reward: np.ndarray
+
+
+# --- Episodes -------------------------------------------------------------------------------------------------------
+
+
+def episode_steps(env: gymnasium.Env) -> int:
+    """Return the largest length of an episode: the declared limit, else the length of a random episode.
+
+    Raises:
+        TaskError: there is no limit, and a random episode does not end.
+    """
+    limit = getattr(env.spec, "max_episode_steps", None)
+    try:
+        limit = limit or env.get_wrapper_attr("_max_episode_steps")
+    except AttributeError:
+        limit = limit or None
+    if limit is not None:
+        return int(limit)
+    rng = np.random.default_rng(0)
+    env.reset(seed=0)
+    for step in range(1, LONGEST_EPISODE + 1):
+        _, _, terminated, truncated, _ = env.step(_random_action(env, rng))
+        if terminated or truncated:
+            return step
+    raise TaskError(
+        f"an episode did not end within {LONGEST_EPISODE:,} steps: give it a limit, "
+        "env = gymnasium.wrappers.TimeLimit(env, max_episode_steps=500)"
+    )
+
+
+def reports_success(env: gymnasium.Env) -> bool:
+    """Return whether `info` reports success or failure within the first steps of a random episode."""
+    rng = np.random.default_rng(0)
+    env.reset(seed=0)
+    for _ in range(STEPS):
+        _, _, terminated, truncated, info = env.step(_random_action(env, rng))
+        if {"is_success", "success"} & set(info):
+            return True
+        if terminated or truncated:
+            break
+    return False
+
+
+def random_traces(env: gymnasium.Env, period: int) -> list[Trace]:
+    """Act at random: every second segment of `period` steps repeats one action, the others draw one at each step.
+
+    Repeated actions show how far a segment can lead; a random walk would not. The last traces are resets only.
+    """
+    return [
+        _random_trace(env, seed, STEPS if seed < EPISODES else 0, period, np.random.default_rng([seed, 3]))
+        for seed in range(EPISODES + RESETS)
+    ]
+
+
+def _random_trace(env: gymnasium.Env, seed: int, steps: int, period: int, rng: np.random.Generator) -> Trace:
+    observation, _ = env.reset(seed=seed)
+    states, actions, rewards = [_vectors(observation)], [], []
+    action = _random_action(env, rng)
+    for step in range(steps):
+        if step % period == 0 or (step // period) % 2:
+            action = _random_action(env, rng)
+        observation, reward, terminated, truncated, _ = env.step(action)
+        states.append(_vectors(observation))
+        actions.append(action)
+        rewards.append(float(reward))
+        if terminated or truncated:
+            break
+    columns = [np.stack(column) for column in zip(*states, strict=True)]
+    if not all(np.isfinite(column).all() for column in (*columns, rewards)):
+        raise TaskError("the environment gave NaN or infinity in a random episode")
+    return Trace(*columns, np.asarray(actions, np.float64), np.asarray(rewards))
+
+
+def _vectors(observation: Any) -> tuple[np.ndarray, ...]:
+    return tuple(np.array(observation[part], np.float64) for part in ("observation", "achieved_goal", "desired_goal"))
+
+
+def _random_action(env: gymnasium.Env, rng: np.random.Generator) -> np.ndarray:
+    space: Any = env.action_space
+    return rng.uniform(space.low, space.high).astype(space.dtype)
+
+
+# --- Entries of the observation -------------------------------------------------------------------------------------
+
+
+def matching_entries(traces: Iterable[Trace]) -> list[list[int]]:
+    """Return, for each dimension of the goal space, the entries of the observation that always equal it.
+
+    A dimension that never changes has no entries: others would equal it by chance.
+    """
+    traces = list(traces)
+    observation = np.concatenate([trace.observation for trace in traces])
+    achieved = np.concatenate([trace.achieved for trace in traces])
+    found = []
+    for goal in achieved.T:
+        tolerance = _SAME * max(np.ptp(goal), 1e-12)
+        same = np.abs(observation - goal[:, None]).max(axis=0) <= tolerance + 1e-6 * np.abs(goal).max()
+        found.append([int(entry) for entry in np.flatnonzero(same)] if varies(goal) else [])
+    return found
+
+
+def unobserved_goals(traces: Iterable[Trace]) -> list[int]:
+    """Return the dimensions of the goal space that vary and that no entry of the observation equals."""
+    traces = list(traces)
+    achieved = np.concatenate([trace.achieved for trace in traces])
+    return [
+        index for index, entries in enumerate(matching_entries(traces)) if not entries and varies(achieved[:, index])
+    ]
+
+
+def varies(values: np.ndarray) -> bool:
+    """Return whether some numbers differ by more than rounding."""
+    return bool(np.ptp(values) > 1e-6 * max(1.0, np.abs(values).max()))
+
+
+def time_entry(traces: Iterable[Trace]) -> int | None:
+    """Return the entry of the observation that shows the time: equal at each step of every episode, and monotone."""
+    observations = [trace.observation for trace in traces if len(trace.observation) > 2]
+    if len(observations) < 2:
+        return None
+    length = min(map(len, observations))
+    stacked = np.stack([observation[:length] for observation in observations])
+    same = np.ptp(stacked, axis=0).max(axis=0) <= 1e-9 + 1e-6 * np.abs(stacked).max(axis=(0, 1))
+    steps = np.diff(stacked[0], axis=0)
+    monotone = (steps > 0).all(axis=0) | (steps < 0).all(axis=0)
+    found = np.flatnonzero(same & monotone)
+    return int(found[0]) if len(found) else None
+
+
+def place_matters(traces: Iterable[Trace], entries: Collection[int]) -> bool:
+    """Return whether the effect of an action depends on the place of the agent, as on a hill but not on a plain.
+
+    Two regressions (ridge, on random features) predict how the rest of the observation changes, one with the goal
+    coordinates and one without. The place matters if the coordinates halve the error on held-out episodes.
+    """
+    traces = [trace for trace in traces if len(trace.reward)]
+    fitted, held_out = traces[::2], traces[1::2]
+    inputs = np.concatenate([trace.observation[:-1] for trace in traces])
+    rest = [entry for entry in range(inputs.shape[1]) if entry not in entries and varies(inputs[:, entry])]
+    if not entries or not rest or not held_out:
+        return False
+
+    def columns(some: list[Trace], seen: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        before = np.concatenate([np.hstack([trace.observation[:-1][:, seen], trace.action]) for trace in some])
+        return before, np.concatenate([np.diff(trace.observation[:, rest], axis=0) for trace in some])
+
+    blind, sighted = (
+        _prediction_error(*columns(fitted, seen), *columns(held_out, seen)) for seen in (rest, [*rest, *entries])
+    )
+    return blind > _PREDICTABLE and sighted < 0.5 * blind
+
+
+def _prediction_error(x: np.ndarray, y: np.ndarray, test_x: np.ndarray, test_y: np.ndarray) -> float:
+    """Return the share of the variance of held-out data that a ridge regression on random features leaves."""
+    centre, scale = x.mean(axis=0), x.std(axis=0) + 1e-9
+    rng = np.random.default_rng(0)
+    weight, bias = rng.normal(size=(x.shape[1], 100)), rng.normal(size=100)
+
+    def features(values: np.ndarray) -> np.ndarray:
+        values = (values - centre) / scale
+        return np.hstack([values, np.tanh(values @ weight + bias), np.ones((len(values), 1))])
+
+    unit, middle = y.std(axis=0) + 1e-12, y.mean(axis=0)
+    known = features(x)
+    solution = np.linalg.solve(known.T @ known + 1e-2 * np.eye(known.shape[1]), known.T @ ((y - middle) / unit))
+    return float(np.mean(np.square((test_y - middle) / unit - features(test_x) @ solution)))
+
+
+# --- Distances ------------------------------------------------------------------------------------------------------
+
+
+def goal_region(env: gymnasium.Env, traces: Iterable[Trace]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the box of starts, desired goals and (without outliers) random episodes: low [G], high [G].
+
+    It is cut to the box that the environment declares, except in dimensions where the two do not overlap.
+    """
+    traces = list(traces)
+    ends = np.concatenate([np.stack([trace.achieved[0], trace.desired[0]]) for trace in traces])
+    walked = np.concatenate([trace.achieved for trace in traces])
+    low = np.minimum(ends.min(axis=0), np.quantile(walked, 0.05, axis=0))
+    high = np.maximum(ends.max(axis=0), np.quantile(walked, 0.95, axis=0))
+    space: Any = env.observation_space
+    declared = space["achieved_goal"]
+    overlap = (low <= declared.high) & (high >= declared.low)
+    return (
+        np.where(overlap, np.maximum(low, declared.low), low),
+        np.where(overlap, np.minimum(high, declared.high), high),
+    )
+
+
+def segment_reach(traces: Iterable[Trace], period: int) -> float:
+    """Return the 95% quantile of the distance between the ends of a segment under random actions."""
+    moves = [
+        np.linalg.norm(trace.achieved[stop] - trace.achieved[stop - period])
+        for trace in traces
+        for stop in range(period, len(trace.achieved), period)
+    ]
+    return float(np.quantile(moves, 0.95)) if moves else 0.0
+
+
+def reward_size(traces: Iterable[Trace]) -> float:
+    """Return the 95% quantile of the size of a reward; 1 if all are 0."""
+    return float(np.quantile(np.abs(np.concatenate([trace.reward for trace in traces])), 0.95)) or 1.0

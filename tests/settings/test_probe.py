@@ -1,0 +1,79 @@
+"""What random episodes show of an environment."""
+
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict
+from support.reach import ReachEnv
+
+from higl.envs.adapt import wrap_goal
+from higl.envs.make import make_env
+from higl.settings.probe import (
+    episode_steps,
+    goal_region,
+    matching_entries,
+    place_matters,
+    random_traces,
+    reports_success,
+    segment_reach,
+    time_entry,
+)
+
+
+def with_goal_space(space: Box) -> ReachEnv:
+    """Return the environment with another goal space declared."""
+    env = ReachEnv()
+    env.observation_space = Dict(dict(env.observation_space.spaces) | {"achieved_goal": space})
+    return env
+
+
+def test_goals_outside_the_declared_box_are_believed():
+    """A declared box that does not overlap with what was seen is ignored; one that overlaps cuts the region."""
+    traces = random_traces(ReachEnv(), 5)
+    low, high = goal_region(ReachEnv(), traces)
+    declared = with_goal_space(Box(high + 1, high + 2, dtype=np.float64))
+    assert [end.tolist() for end in goal_region(declared, traces)] == [low.tolist(), high.tolist()]
+    declared = with_goal_space(Box(low, (low + high) / 2, dtype=np.float64))
+    np.testing.assert_allclose(goal_region(declared, traces)[1], (low + high) / 2)
+
+
+def test_a_goal_coordinate_that_never_changes_hides_nothing():
+    traces = random_traces(ReachEnv(), 5)
+    still = [replace(trace, observation=trace.observation * 0, achieved=trace.achieved * 0) for trace in traces]
+    assert matching_entries(traces) == [[2], [3]]
+    assert matching_entries(still) == [[], []]
+
+
+def test_place_matters_on_a_hill_but_not_in_a_box_or_a_maze():
+    car = wrap_goal(gymnasium.make("MountainCarContinuous-v0"), lambda o: o[:1], desired=[0.45], radius=0.05)
+    assert place_matters(random_traces(car, 10), [0])
+    assert not place_matters(random_traces(ReachEnv(), 5), [2, 3])
+    assert not place_matters(random_traces(make_env("point-maze"), 10), [0, 1])
+
+
+def test_time_in_the_observation_is_found():
+    assert time_entry(random_traces(make_env("point-maze"), 10)) == 6
+    assert time_entry(random_traces(ReachEnv(), 5)) is None
+
+
+def test_the_length_of_an_episode():
+    assert episode_steps(ReachEnv(steps=33)) == 33
+    assert episode_steps(gymnasium.wrappers.TimeLimit(ReachEnv(), 20)) == 20
+    assert episode_steps(gymnasium.make("Pendulum-v1")) == 200
+
+
+def test_the_reach_of_a_segment_lies_between_a_step_and_the_fastest_segment():
+    """At most 0.5 per step, so 2.5 in five; repeated actions reach more than one step."""
+    assert 0.5 < segment_reach(random_traces(ReachEnv(), 5), 5) < 2.5
+
+
+class Silent(ReachEnv):
+    def step(self, action):
+        return *super().step(action)[:4], {}
+
+
+@pytest.mark.parametrize(("env", "reports"), [(ReachEnv(), True), (Silent(), False)])
+def test_whether_success_is_reported(env, reports):
+    assert reports_success(env) is reports
