@@ -1,13 +1,18 @@
 """`results/`: what is copied from a run, what is rejected, and what is read back."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from support.sweeps import make_run
 
 from higl.errors import ResultsError
+from higl.run.naming import algorithm_name
 from higl.sweep.results import add_run, add_test, read_result, read_results
 from higl.sweep.statistics import final_success
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_result_holds_small_files_and_identifies_no_machine(tmp_path):
@@ -84,6 +89,22 @@ def test_test_summary_stays_as_long_as_the_policy_is_the_same(tmp_path):
     add_test(add_run(run, results), tests)
     add_run(make_run(tmp_path / "longer", [0.5, 0.6]), results)
     assert [result.test for result in read_results(results)] == [None]
+
+
+def test_committed_results_are_named_after_their_settings():
+    """If this fails, a preset changed: rename, rerun or remove the results of its earlier values."""
+    found = read_results(ROOT / "results")
+    assert found
+    for result in found:
+        assert result.path.parent.name == algorithm_name(result.config), result.path
+
+
+def test_results_that_the_documentation_cites_exist():
+    cited = set()
+    for path in [*(ROOT / "docs").glob("*.md"), *(ROOT / "src" / "higl" / "settings" / "presets").glob("*.toml")]:
+        cited |= set(re.findall(r"results/[a-z0-9][a-z0-9.+-]*(?:/[a-z0-9][a-z0-9.+-]*)*", path.read_text()))
+    assert "results/ant-maze-u-sparse" in cited
+    assert [name for name in sorted(cited) if not (ROOT / name.rstrip(".")).exists()] == []
 
 
 @pytest.mark.parametrize(

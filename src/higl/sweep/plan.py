@@ -19,9 +19,6 @@ from higl.sweep.catalogue import Entry
 
 State = Literal["waiting", "running", "finished", "stopped", "failed", "damaged", "other settings"]
 
-UNUSABLE: tuple[State, ...] = ("damaged", "other settings")
-"""States in which the folder of a planned run holds nothing that could be shown or continued."""
-
 NOTES = ".sweep"
 """Folder beside the run folders with the settings and the output of each run. Hidden, so it is not taken for a run."""
 
@@ -154,8 +151,8 @@ class RunStatus:
 
     @property
     def usable(self) -> bool:
-        """Whether the run can be started, continued or shown."""
-        return self.state not in UNUSABLE
+        """Whether the run can be started, continued or shown: its folder is neither damaged nor of another run."""
+        return self.state not in ("damaged", "other settings")
 
 
 def read_status(run: PlannedRun) -> RunStatus:
