@@ -20,6 +20,7 @@ from mkdocs.structure.pages import Page
 
 from higl.settings.config import Config, Preset
 from higl.settings.fields import field_texts
+from higl.settings.flat import flat_config
 from higl.settings.presets import PRESET_TASKS, preset
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "higl"
@@ -129,19 +130,11 @@ def _presets() -> str:
     """Return tables of the settings in which the tasks of a family, or the two families, differ."""
     text = "\n\n## Presets\n\nWhat is not listed here has its default above."
     for family in get_args(Preset):
-        flat = {task: _flat(preset(task, family=family)) for task in PRESET_TASKS}
-        base = _flat(Config())
+        flat = {task: flat_config(preset(task, family=family)) for task in PRESET_TASKS}
+        base = flat_config(Config())
         names = [name for name in base if name not in ("task", "preset")]
         names = [name for name in names if any(values[name] != base[name] for values in flat.values())]
         rows = [f"| setting | {' | '.join(flat)} |", "|---" * (len(flat) + 1) + "|"]
         rows += [f"| `{name}` | {' | '.join(_shown(values[name]) for values in flat.values())} |" for name in names]
         text += f"\n\n### `{family}`\n\n" + "\n".join(rows)
     return text + "\n"
-
-
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for field in dataclasses.fields(value):
-        own = getattr(value, field.name)
-        found |= _flat(own, f"{prefix}{field.name}.") if dataclasses.is_dataclass(own) else {prefix + field.name: own}
-    return found

@@ -1,4 +1,4 @@
-"""Preset < file < flags; what is wrong is told in one line, with the nearest name or the expected type."""
+"""Preset < file < flags; messages of one line with the nearest name or the expected type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from higl.errors import SettingsError
 from higl.settings.config import Config
-from higl.settings.layers import apply, build_config, read_settings, setting_types, to_toml
+from higl.settings.flat import flat_config
+from higl.settings.layers import apply, build_config, complete_config, read_settings, setting_types, to_toml
 from higl.settings.presets import preset
 
 KNOWN = setting_types(Config)
@@ -101,6 +102,21 @@ def test_file_of_a_run_gives_the_run_again(tmp_path, task, algo):
     (tmp_path / "config.toml").write_text(to_toml(config))
     assert build_config({}, tmp_path / "config.toml") == config
     assert apply(Config(), read_settings(tmp_path / "config.toml")) == config
+
+
+def test_complete_settings():
+    settings = flat_config(preset("pusher", "hrac"))
+    assert complete_config(settings) == preset("pusher", "hrac")
+    with pytest.raises(SettingsError, match="unknown setting sed; did you mean seed"):
+        complete_config(settings | {"sed": 1})
+    with pytest.raises(SettingsError, match=r"low\.discount = 2\.0: expected a number from 0 to 1"):
+        complete_config(settings | {"low.discount": 2.0})
+    del settings["seed"]
+    with pytest.raises(SettingsError, match=r"^missing setting seed$"):
+        complete_config(settings)
+    del settings["low.discount"]
+    with pytest.raises(SettingsError, match=r"^missing settings seed, low\.discount$"):
+        complete_config(settings)
 
 
 def test_settings_of_the_demo():

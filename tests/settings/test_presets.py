@@ -143,7 +143,7 @@ def test_network_structure(task):
 
 @every_task
 def test_text_of_the_paper(task):
-    """Section 5.1: the start of planning, evaluation, and which scheme of subgoals where."""
+    """Section 5.1: start of planning, evaluation, and relative or absolute subgoals."""
     config = paper(task)
     assert config.landmarks.start == 60_000
     assert (config.evaluation.every, config.evaluation.episodes) == (5_000, 5)
@@ -155,7 +155,7 @@ def test_text_of_the_paper(task):
 
 @every_task
 def test_where_the_paper_is_silent(task):
-    """What was decided: ranges of subgoals, noise of the target policy, decay, the edges weighed, no relabelling."""
+    """Our choices: subgoal ranges, target noise, weight decay, number of edges, no relabelling."""
     config = paper(task)
     arm = task in ("reacher", "pusher")
     assert config.high.subgoal_range == ({"reacher": 1.0, "pusher": 2.0}.get(task, 10.0),)

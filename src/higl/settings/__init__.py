@@ -1,1 +1,1 @@
-"""The settings of a run: what there is to set, where the values come from, and what fits an environment."""
+"""The settings of a run: their names and defaults, presets, layers, and settings derived from an environment."""

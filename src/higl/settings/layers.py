@@ -1,6 +1,6 @@
-"""From names and texts to a checked `Config`: preset < TOML file < flags.
+"""Layers of settings, checked: preset < TOML file < flags.
 
-Every layer is a flat dict `{"landmarks.coverage": 40}`. Anything wrong is one `SettingsError` of one line.
+Each layer is a flat dict, `{"landmarks.coverage": 40}`. Every mistake is a `SettingsError` with a message of one line.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def setting_types(kind: type, prefix: str = "") -> Mapping[str, Any]:
 
 
 def build_config(flags: Layer, file: Path | None = None) -> Config:
-    """Return the settings of a run: the preset of its task and algorithm, then the file's, then the flags'.
+    """Return the settings of a run: the preset of its task and algorithm, changed by a file, then by flags.
 
     Raises:
-        SettingsError: what is wrong with a setting, and where it came from.
+        SettingsError: a setting is unknown or has a wrong value, or there is no task.
     """
     layers = [flags] if file is None else [read_settings(file), flags]
     chosen: Layer = {"task": None, "algo": "higl", "preset": "best"}
@@ -56,7 +56,7 @@ def build_config(flags: Layer, file: Path | None = None) -> Config:
 
 
 def given_settings(flags: Layer, file: Path | None = None) -> set[str]:
-    """Return the names of the settings that a user gave, in a file or by flags."""
+    """Return the names of the settings that a user gave in a file or as flags."""
     return set(flags) | (set(read_settings(file)) if file is not None else set())
 
 
@@ -68,16 +68,16 @@ def _from_file(file: Path, config: Config, layer: Layer) -> Config:
 
 
 def apply(config: Config, layer: Mapping[str, Any]) -> Config:
-    """Return a configuration with some settings replaced, checked."""
-    values = flat_config(config)
-    check_names(layer, values)
-    replaced = _convert(values | dict(layer))
-    check_ranges(replaced)
-    return replaced
+    """Return a configuration with some settings replaced.
+
+    Raises:
+        SettingsError: a setting is unknown or has a wrong value.
+    """
+    return complete_config(flat_config(config) | dict(layer))
 
 
 def complete_config(layer: Mapping[str, Any]) -> Config:
-    """Return the configuration of a layer that must hold every setting: that of a run folder or a policy file.
+    """Return the configuration of a layer that must hold every setting, such as that of a run folder.
 
     Raises:
         SettingsError: a setting is missing, unknown, or has a wrong value.
@@ -103,7 +103,7 @@ def _convert(values: Layer) -> Config:
 
 
 def check_names(names: Iterable[str], known: Iterable[str], *, flag: str = "") -> None:
-    """Refuse a setting that does not exist, and name the nearest that does."""
+    """Reject an unknown setting, and suggest the nearest known one."""
     known = list(known)
     for name in names:
         if name in known:
@@ -127,7 +127,7 @@ def nearest(name: str, known: Iterable[str], flag: str = "") -> str:
 
 _POSITIVE, _AT_LEAST_0, _SHARE = "more than 0", "0 or more", "from 0 to 1"
 
-# By the last part of the name: what has the same name has the same range in every part.
+# By the last part of the name: settings of the same name have the same range in every group.
 _RANGES = {
     _POSITIVE: (
         "steps num_envs every episodes epochs batch_size buffer_size policy_period period hidden embedding degree cell "
@@ -145,12 +145,12 @@ _RANGE_OF = {name: bound for bound, names in _RANGES.items() for name in names.s
 
 
 def check_ranges(config: Config) -> None:
-    """Refuse numbers that no run could use."""
+    """Reject numbers outside the range of their setting."""
     for name, value in flat_config(config).items():
         bound = _RANGE_OF.get(name.rpartition(".")[2], "")
         numbers = value if isinstance(value, (tuple, list)) else (value,)
         for number in numbers if bound else ():
-            # Written so that NaN is within none of them.
+            # Written so that NaN is outside of every range.
             within = number >= 0 and (bound != _POSITIVE or number > 0) and (bound != _SHARE or number <= 1)
             if not within or number == float("inf"):
                 raise SettingsError(f"{name} = {number}: expected a number {bound}")
@@ -165,7 +165,7 @@ def read_settings(path: Path) -> Layer:
     """Return the settings of a TOML file as a flat dict.
 
     Raises:
-        SettingsError: the file cannot be read, is no TOML, or has a setting that does not exist.
+        SettingsError: the file cannot be read, is not TOML, or has an unknown setting.
     """
     try:
         layer = flat(tomllib.loads(path.read_text(encoding="utf-8")))
@@ -180,7 +180,7 @@ def read_settings(path: Path) -> Layer:
 
 
 def to_toml(config: Config) -> str:
-    """Return all settings as TOML: what a run was, and what `higl train --config` takes."""
+    """Return all settings as TOML, as `higl train --config` takes them."""
     return tomli_w.dumps(asdict(config))
 
 
@@ -190,7 +190,7 @@ def layer_to_toml(layer: Layer) -> str:
 
 
 def describe(kind: Any) -> str:
-    """Say in words what a type expects."""
+    """Return the words for a type in messages: 'a whole number', 'one of sparse, dense'."""
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", Path: "a path"}
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(map(str, get_args(kind)))

@@ -133,7 +133,7 @@ def matching_entries(traces: Iterable[Trace]) -> list[list[int]]:
     for goal in achieved.T:
         tolerance = _SAME * max(np.ptp(goal), 1e-12)
         same = np.abs(observation - goal[:, None]).max(axis=0) <= tolerance + 1e-6 * np.abs(goal).max()
-        found.append([int(entry) for entry in np.flatnonzero(same)] if varies(goal) else [])
+        found.append([int(entry) for entry in np.flatnonzero(same)] if _varies(goal) else [])
     return found
 
 
@@ -142,11 +142,11 @@ def unobserved_goals(traces: Iterable[Trace]) -> list[int]:
     traces = list(traces)
     achieved = np.concatenate([trace.achieved for trace in traces])
     return [
-        index for index, entries in enumerate(matching_entries(traces)) if not entries and varies(achieved[:, index])
+        index for index, entries in enumerate(matching_entries(traces)) if not entries and _varies(achieved[:, index])
     ]
 
 
-def varies(values: np.ndarray) -> bool:
+def _varies(values: np.ndarray) -> bool:
     """Return whether some numbers differ by more than rounding."""
     return bool(np.ptp(values) > 1e-6 * max(1.0, np.abs(values).max()))
 
@@ -174,7 +174,7 @@ def place_matters(traces: Iterable[Trace], entries: Collection[int]) -> bool:
     traces = [trace for trace in traces if len(trace.reward)]
     fitted, held_out = traces[::2], traces[1::2]
     inputs = np.concatenate([trace.observation[:-1] for trace in traces])
-    rest = [entry for entry in range(inputs.shape[1]) if entry not in entries and varies(inputs[:, entry])]
+    rest = [entry for entry in range(inputs.shape[1]) if entry not in entries and _varies(inputs[:, entry])]
     if not entries or not rest or not held_out:
         return False
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from higl import __version__
 from higl.run.files import replace_file
 from higl.run.process import compilation_cache
 from higl.settings.config import Config
-from higl.settings.flat import flat
+from higl.settings.flat import flat_config
 from higl.sweep.plan import PlannedRun, RunStatus
 
 _FILE = "step-times.json"
@@ -23,7 +22,7 @@ COSTLESS = frozenset({"preset", "reward", "seed", "steps", "landmarks.shift", "a
 
 def cost_key(config: Config) -> str:
     """Return a text that is the same for runs whose steps cost the same: version, task, algorithm, other settings."""
-    settings = {name: value for name, value in flat(asdict(config)).items() if name not in COSTLESS}
+    settings = {name: value for name, value in flat_config(config).items() if name not in COSTLESS}
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
     return f"{__version__} {config.task} {config.algo} {digest}"
 
