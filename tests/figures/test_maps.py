@@ -1,4 +1,4 @@
-"""Landmark maps: which moments, which projections, and that what is drawn is what the snapshots hold."""
+"""Landmark maps: the chosen moments, the projections, and that what is drawn is in the snapshots."""
 
 import numpy as np
 import pytest
@@ -13,12 +13,12 @@ from higl.run.reading import read_run
 
 
 def scattered(axes, label):
-    """Return the points that a label's markers stand at."""
+    """Return the positions of the markers with a label."""
     found = [group for group in axes.collections if group.get_label() == label]
     return found[0].get_offsets() if found else np.zeros((0, 2))
 
 
-def test_phases_are_even_or_as_asked(runs_folder):
+def test_phases_are_evenly_spaced_or_given(runs_folder):
     snapshots = read_run(runs_folder / "higl-0").snapshots
     assert [s.step for s in choose_phases(snapshots, 2)] == [50_000, 100_000]
     assert [s.step for s in choose_phases(snapshots, 4, [1, 60_000, 61_000])] == [25_000, 50_000]
@@ -72,7 +72,7 @@ def test_arms_are_shown_in_projections(runs_folder):
     assert limits[0] == limits[1]
 
 
-def test_odd_snapshots_are_drawn_with_what_they_have(run_folder):
+def test_incomplete_snapshots_are_drawn_with_what_they_have(run_folder):
     folder = run_folder / "snapshots"
     np.savez(folder / "000000000001.npz", visited=np.zeros((0, 2)))
     np.savez(folder / "000000000002.npz", unrelated=np.zeros(3))

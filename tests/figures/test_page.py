@@ -1,4 +1,4 @@
-"""The page in a real browser: curves, slider and video are there and react; no errors, no requests; phone and dark."""
+"""The page in a real browser: curves, slider and video react; no errors, no requests; phone and dark mode."""
 
 import shutil
 
@@ -31,7 +31,7 @@ def page(browser, report):
     opened.close()
 
 
-def test_curves_are_there_and_read_out_by_keyboard_and_pointer(page):
+def test_curves_show_their_values_by_keyboard_and_pointer(page):
     assert page.run("document.querySelectorAll('#success-1 polyline.curve').length") == 2
     assert page.run("document.querySelector('#success-1 polyline.curve').getTotalLength() > 100")
     page.run("document.getElementById('success-1').focus()")
@@ -48,7 +48,7 @@ def test_curves_are_there_and_read_out_by_keyboard_and_pointer(page):
     assert "HRAC (1 seed)" in page.run(readout)
 
 
-def test_the_slider_moves_all_maps_and_says_where_it_is(page):
+def test_the_slider_moves_all_maps_and_shows_the_moment(page):
     shown = "[...document.querySelectorAll('#run-1 svg.map')].map(m => [...m.querySelectorAll('.moment')]"
     shown += ".findIndex(g => getComputedStyle(g).display !== 'none'))"
     title = "document.querySelector('#run-1 .controls output').textContent"
@@ -62,7 +62,7 @@ def test_the_slider_moves_all_maps_and_says_where_it_is(page):
     assert page.run("document.getElementById('run-1-slider').getAttribute('aria-valuetext')") == page.run(title)
 
 
-def test_playing_runs_to_the_end_and_stops(page):
+def test_playing_stops_at_the_end(page):
     page.run("document.getElementById('run-1-slider').value = 2")
     page.run("document.getElementById('run-1-play').focus()")
     page.press("Enter")
@@ -91,7 +91,7 @@ def test_the_video_plays(page):
     wait_for(lambda: page.run(f"{video}.currentTime") > 0)
 
 
-def test_a_link_to_a_run_unfolds_it(page):
+def test_a_link_to_a_run_opens_its_section(page):
     assert not page.run("document.getElementById('run-2').open")
     page.run("document.querySelector('a[href=\"#run-2\"]').click()")
     wait_for(lambda: page.run("document.getElementById('run-2').open"))
@@ -107,7 +107,7 @@ def test_every_control_can_be_reached_by_keyboard(page):
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_on_a_phone_nothing_sticks_out(browser, report, dark):
+def test_the_page_fits_on_a_phone(browser, report, dark):
     page = browser.open(report, width=360, phone=True, dark=dark)
     assert page.run("document.documentElement.scrollWidth") <= 360
     assert page.run("parseFloat(getComputedStyle(document.body).fontSize)") >= 15
@@ -135,7 +135,7 @@ def test_print_shows_everything_on_white(browser, report):
     page.close()
 
 
-def test_a_watched_page_refreshes_and_keeps_what_the_reader_has_set(browser, run_folder, video_bytes):
+def test_a_watched_page_updates_and_keeps_the_readers_choices(browser, run_folder, video_bytes):
     (run_folder / "video.mp4").write_bytes(video_bytes)
     with serving(run_folder, seconds=0.2) as port:
         page = browser.open(f"http://127.0.0.1:{port}/")
@@ -155,7 +155,7 @@ def test_a_watched_page_refreshes_and_keeps_what_the_reader_has_set(browser, run
         page.close()
 
 
-def test_a_broken_run_makes_no_script_error(browser, tmp_path):
+def test_a_damaged_run_causes_no_script_error(browser, tmp_path):
     folder = synthetic_run(tmp_path / "run", snapshots=1)
     for path in folder.iterdir():
         if path.is_file() and path.name != "run.json":

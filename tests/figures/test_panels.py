@@ -21,7 +21,7 @@ def test_success_of_a_run_by_hand(tmp_path):
     assert panel.note == "one seed per curve; smoothed over the last 10k steps"
 
 
-def test_panels_curves_and_colours(runs_folder):
+def test_one_panel_per_task_and_one_curve_per_group(runs_folder):
     runs = find_runs([runs_folder])
     maze, pusher = evaluation_panels(runs)
     assert [curve.label for curve in maze.curves] == ["HIGL (3 seeds)", "HRAC (2 seeds)", "HIRO (1 seed)"]

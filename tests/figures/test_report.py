@@ -1,4 +1,4 @@
-"""The page as text: what is in it, that it needs nothing else, and that broken runs do not break it."""
+"""The page as text: its content, that it is self-contained, and that damaged runs do not break it."""
 
 import json
 import re
@@ -70,7 +70,7 @@ def test_a_page_of_one_run(runs_folder, video_bytes, tmp_path):
     assert "a-host" not in page
 
 
-def test_the_page_asks_for_nothing(runs_folder):
+def test_the_page_loads_nothing_from_elsewhere(runs_folder):
     page = build_report(find_runs([runs_folder]))
     assert all(address.startswith(("#", "data:")) for address in checked(page).addresses)
     assert not re.search(r"""(?:src|href)=["']?(?:https?:|//)|@import|url\(""", page)
@@ -90,7 +90,7 @@ def test_a_page_of_many_runs(runs_folder):
     assert len(data["maps"]["run-1-maps"]) == 4
 
 
-def test_what_a_run_says_cannot_become_markup(tmp_path):
+def test_texts_of_a_run_are_escaped(tmp_path):
     folder = synthetic_run(tmp_path / "run", snapshots=1)
     evil = "</script><script>alert(1)</script>"
     text = (folder / "config.toml").read_text().replace('"point-maze"', json.dumps(evil))
@@ -112,35 +112,60 @@ def test_only_settings_that_differ_from_the_preset_are_marked(run_folder):
     ]
 
 
-BREAKS = {
-    "empty": lambda folder: [path.unlink() for path in folder.iterdir() if path.is_file() and path.name != "run.json"],
-    "no evaluations": lambda folder: (folder / "eval.csv").unlink(),
-    "no snapshots": lambda folder: shutil.rmtree(folder / "snapshots"),
-    "no settings": lambda folder: (folder / "config.toml").write_text("= ="),
-    "odd facts": lambda folder: (folder / "run.json").write_text('{"starts": [3], "status": null}'),
-    "damaged snapshots": lambda folder: [path.write_bytes(b"PK") for path in (folder / "snapshots").iterdir()],
-    "half a video": lambda folder: (folder / "video.mp4").write_bytes(b"\x00" * 10),
-    "nothing measured": lambda folder: (folder / "metrics.jsonl").write_text('{"step": 500}\n'),
-    "not finite": lambda folder: (folder / "metrics.jsonl").write_text('{"step": 500, "low/progress": NaN}\n'),
-    "strange arrays": lambda folder: [
+def remove_files(folder):
+    for path in folder.iterdir():
+        if path.is_file() and path.name != "run.json":
+            path.unlink()
+
+
+def write_strange_arrays(folder):
+    for path in (folder / "snapshots").iterdir():
         np.savez(path, visited=np.zeros((4, 2)), eval_paths=np.full((1, 3, 2), np.nan), eval_success=[True])
-        for path in (folder / "snapshots").iterdir()
-    ],
+
+
+# How a run is damaged, a text that the page then has, and one that it does not have.
+DAMAGES = {
+    "empty": (remove_files, "Unknown task", "Configuration"),
+    "no evaluations": (lambda folder: (folder / "eval.csv").unlink(), "no data yet", "smoothed over the last"),
+    "no snapshots": (lambda folder: shutil.rmtree(folder / "snapshots"), "No snapshots yet", 'class="map"'),
+    "no settings": (lambda folder: (folder / "config.toml").write_text("= ="), "Unknown task", "Configuration"),
+    "odd facts": (
+        lambda folder: (folder / "run.json").write_text('{"starts": [3], "status": null}'),
+        "Configuration",
+        "Versions",
+    ),
+    "damaged snapshots": (
+        lambda folder: [path.write_bytes(b"PK") for path in (folder / "snapshots").iterdir()],
+        "No snapshots yet",
+        'class="map"',
+    ),
+    "half a video": (lambda folder: (folder / "video.mp4").write_bytes(b"\x00" * 10), "<video", "No video yet"),
+    "no metrics": (lambda folder: (folder / "metrics.jsonl").write_text('{"step": 500}\n'), "Video", "Time per stage"),
+    "not finite": (
+        lambda folder: (folder / "metrics.jsonl").write_text('{"step": 500, "low/progress": NaN}\n'),
+        "Video",
+        "progress per segment",
+    ),
+    "strange arrays": (write_strange_arrays, 'class="map"', "selected landmark"),
 }
 
 
-@pytest.mark.parametrize("how", BREAKS)
-def test_a_broken_run_is_shown_with_what_it_has(run_folder, how):
-    BREAKS[how](run_folder)
-    checked(build_report([read_run(run_folder)]))
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_run_is_shown_with_what_is_left(run_folder, damage):
+    apply_damage, shown, missing = DAMAGES[damage]
+    apply_damage(run_folder)
+    page = build_report([read_run(run_folder)])
+    checked(page)
+    assert shown in page
+    assert missing not in page
 
 
-def test_a_page_appears_in_one_step(runs_folder, tmp_path):
+def test_writing_a_page_leaves_no_other_file(runs_folder, tmp_path):
     write_report(find_runs([runs_folder / "higl-0"]), tmp_path / "new" / "report.html")
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["report.html"]
 
 
-def test_figures_do_without_jax(runs_folder, tmp_path):
+def test_figures_do_not_import_jax(runs_folder, tmp_path):
     script = f"""
 import sys
 from higl.cli import main

@@ -1,4 +1,4 @@
-"""Videos: drawn by MuJoCo and as plans; captions; the best episodes; what is said when something is missing."""
+"""Videos: drawn by MuJoCo and as plans; captions; the best episodes; messages about what is missing."""
 
 import imageio.v2 as imageio
 import numpy as np
@@ -58,10 +58,10 @@ def test_mujoco_draws_both_cameras_with_markers(reacher, tmp_path):
     top, track = frames[30][:96, :96], frames[30][:96, 96:]
     assert np.abs(top.astype(int) - track).mean() > 3
     blue = (frames[0][:96, :, 2].astype(int) - frames[0][:96, :, 0]) > 90
-    assert blue.sum() > 10, "coverage landmarks should be seen"
+    assert blue.sum() > 10, "coverage landmarks should be visible"
 
 
-def test_without_gl_plans_are_drawn_and_the_packages_named(reacher, tmp_path, monkeypatch):
+def test_without_gl_plans_are_drawn_and_a_message_names_the_packages(reacher, tmp_path, monkeypatch):
     def refuse(*_):
         raise RenderError(f"cannot draw: no GL library was found; {render.INSTALL_HINT}")
 
@@ -96,7 +96,7 @@ def test_an_episode_is_cut_some_steps_after_success():
     assert Take(0, episode(None, length=400)).length == 400
 
 
-def test_success_is_shown():
+def test_the_caption_marks_success():
     grey = np.full((120, 240, 3), 128, np.uint8)
     on_the_way, reached = (captioned(grey, "HIGL", "step 3", done, {}) for done in (False, True))
     assert (on_the_way[:120] == 128).all()
@@ -105,9 +105,9 @@ def test_success_is_shown():
     assert on_the_way.shape[0] % 2 == on_the_way.shape[1] % 2 == 0
 
 
-def test_an_environment_of_others_draws_itself_or_is_drawn_as_a_plan(reacher, tmp_path, monkeypatch):
+def test_a_foreign_environment_draws_itself_or_is_drawn_as_a_plan(reacher, tmp_path, monkeypatch):
     class Stranger:
-        """Draws itself; its insides are unknown."""
+        """Draws itself and hides what it wraps."""
 
         spec = None
 
@@ -135,7 +135,7 @@ def test_an_environment_of_others_draws_itself_or_is_drawn_as_a_plan(reacher, tm
     assert told
 
 
-def test_an_environment_that_knows_no_drawing_is_made_without(reacher):
+def test_an_environment_that_cannot_render_is_made_without_a_render_mode(reacher):
     env = video._make_env(reacher, Config(task=TASK), 64)
     assert env.render_mode is None
 

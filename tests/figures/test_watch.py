@@ -1,4 +1,4 @@
-"""`higl watch`: this machine only, the page of now, and what it answers when the runs are gone."""
+"""`higl watch`: only for this machine, always the current page, and a clear answer when the runs are gone."""
 
 import http.client
 import shutil
@@ -34,7 +34,7 @@ def ask(port, path="/", host=None, method="GET"):
     return answer, content
 
 
-def test_the_page_is_that_of_the_files_now(run_folder):
+def test_the_page_follows_the_files(run_folder):
     with serving(run_folder, seconds=2.0) as port:
         answer, first = ask(port)
         assert answer.status == 200
@@ -50,7 +50,7 @@ def test_the_page_is_that_of_the_files_now(run_folder):
         assert ask(port)[0].status == 503
 
 
-def test_it_answers_this_machine_only(run_folder):
+def test_only_this_machine_gets_an_answer(run_folder):
     with serving(run_folder) as port:
         assert ask(port, host="evil.example:80")[0].status == 403
         assert ask(port, "/../../etc/passwd")[0].status == 404
@@ -62,7 +62,7 @@ def test_it_answers_this_machine_only(run_folder):
     server.server_close()
 
 
-def test_ports(run_folder, tmp_path):
+def test_a_port_that_cannot_be_used_is_an_error(run_folder, tmp_path):
     with socket.create_server((LOOPBACK, 0)) as taken, pytest.raises(PortError, match="choose another --port"):
         make_server([run_folder], taken.getsockname()[1])
     with pytest.raises(PortError, match="no port 99999"):

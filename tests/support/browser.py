@@ -1,8 +1,7 @@
-"""A headless Chromium, driven over its own debugging protocol: just what the tests of the page need."""
+"""A headless Chromium, controlled through its debugging protocol, with just what the tests of the page need."""
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shutil
@@ -25,16 +24,16 @@ _PATIENCE = 90.0
 
 
 def find_chromium() -> str | None:
-    """Return a Chromium or Chrome of this machine; the variable HIGL_CHROMIUM wins."""
+    """Return the path of a Chromium or Chrome; the variable HIGL_CHROMIUM takes precedence."""
     return os.environ.get("HIGL_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
 
 
 def wait_for(condition, patience: float = _PATIENCE) -> Any:
-    """Ask until the answer is true, and return it."""
+    """Evaluate a condition until it is true, and return its value."""
     end = time.monotonic() + patience
     while not (answer := condition()):
         if time.monotonic() > end:
-            raise TimeoutError("the browser did not get there")
+            raise TimeoutError("the condition did not become true in time")
         time.sleep(0.05)
     return answer
 
@@ -51,7 +50,7 @@ class Browser:
         self._port = int(said.read_text().splitlines()[0])
 
     def open(self, address: str, **options: Any) -> Page:
-        """Open a page in a tab of its own. Options as of `Page`."""
+        """Open a page in a new tab; the options are those of `Page`."""
         request = urllib.request.Request(f"http://127.0.0.1:{self._port}/json/new?about:blank", method="PUT")
         with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:
             tab = json.load(answer)
@@ -67,7 +66,7 @@ class Browser:
 
 
 class Page:
-    """A tab that shows a page, and all errors that its console has seen."""
+    """A tab that shows a page, with the errors of its console and its requests."""
 
     def __init__(self, socket: str, address: str, *, width: int = 1200, dark: bool = False, phone: bool = False):
         self._stack = ExitStack()
@@ -75,7 +74,6 @@ class Page:
         self._number = 0
         self.errors: list[str] = []
         self.requests: list[str] = []
-        self.loaded = False
         for domain in ("Runtime", "Log", "Page", "Network"):
             self.call(f"{domain}.enable")
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=phone)
@@ -108,7 +106,7 @@ class Page:
             self.requests.append(parameters["request"]["url"][:200])
 
     def run(self, script: str) -> Any:
-        """Return the value of an expression in the page; a promise is waited for."""
+        """Return the value of an expression in the page; a promise is awaited."""
         result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise RuntimeError(f"{script}: {result['exceptionDetails']['exception'].get('description')}")
@@ -121,13 +119,6 @@ class Page:
         common = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": code}
         self.call("Input.dispatchKeyEvent", type="keyDown", **common, **({"text": text} if text else {}))
         self.call("Input.dispatchKeyEvent", type="keyUp", **common)
-
-    def picture(self, path: Path) -> None:
-        """Write a picture of the whole page."""
-        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        result = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
-        path.write_bytes(base64.b64decode(result["data"]))
 
     def close(self) -> None:
         """Close the tab."""

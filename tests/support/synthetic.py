@@ -1,4 +1,4 @@
-"""Run folders made up for tests: they look like those of training, small, and are marked as synthetic."""
+"""Small synthetic run folders for tests: they look like those of training and are marked as synthetic."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ STEPS = 100_000
 EVERY = 5_000
 EPISODE = 500
 
-# Where each algorithm ends up, and at which share of the run it takes off.
+# Final success rate of each algorithm, and the share of the run at which it has reached half of it.
 _SKILL = {"higl": (0.95, 0.35), "hrac": (0.5, 0.6), "hiro": (0.2, 0.75)}
 
 
 def synthetic_run(folder: Path, task: str = "point-maze", algo: str = "higl", seed: int = 0, **options) -> Path:
     """Write a run folder.
 
-    Options: `steps` (how far the run has come), `status`, `snapshots` (how many), `settings` (of the `Config`).
+    Options: `steps` (that the run has done), `status`, `snapshots` (number of them), `settings` (of the `Config`).
     """
     steps = options.get("steps", STEPS)
     rng = np.random.default_rng([seed, len(task), len(algo)])
@@ -106,7 +106,7 @@ def _write_snapshots(folder: Path, task: str, algo: str, steps: int, count: int,
 
 
 def synthetic_snapshot(task: str, algo: str, step: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return a snapshot of a run that has explored more of its goal space the further it is."""
+    """Return a snapshot of a run; later ones have explored more of the goal space."""
     share = step / STEPS
     found = find_task(task)
     route = _route(task)
@@ -151,7 +151,7 @@ def _landmarks(visited: np.ndarray, reach: np.ndarray, state: np.ndarray, goal: 
 
 
 def _route(task: str) -> np.ndarray:
-    """Return a way from the start to the goal, in small steps."""
+    """Return a path from the start to the goal, in small steps."""
     corners = {
         "reacher": [(0.6, -0.2, 0.1), (0.3, 0.1, 0.2), (0.0, 0.25, 0.0)],
         "pusher": [(0.8, -0.6, 0, 0.6, -0.3, -0.27), (0.6, -0.3, -0.2, 0.6, -0.3, -0.27), (0.45, -0.05, -0.32) * 2],

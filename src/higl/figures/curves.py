@@ -40,7 +40,8 @@ def draw_curves(panels: Sequence[Panel], title: str | None = None) -> Figure:
     if title:
         figure.suptitle(title, fontsize="medium", fontweight="bold")
     notes = list(dict.fromkeys(panel.note for panel in panels))
-    if any((curve.count < curve.seeds).any() for panel in panels for curve in panel.curves):
+    curves = [curve for panel in panels for curve in panel.curves]
+    if any((np.isfinite(curve.centre) & (curve.count < curve.seeds)).any() for curve in curves):
         notes.append("thin lines: steps that not every seed has reached")
     figure.supxlabel("\n".join(notes), fontsize="x-small", color="#555555")
     return figure

@@ -247,14 +247,15 @@ def captioned(picture: np.ndarray, left: str, right: str, reached: bool, colours
     draw.text((0.988 * width, middle), right, font=font, fill=_GREEN if reached else _WHITE, anchor="rm")
     x = 0.04 * width + draw.textlength(left, font=font)
     last = 0.96 * width - draw.textlength(right, font=font)
+    radius = 0.14 * strip
     for word, colour in colours.items():
-        end = x + 0.016 * width + draw.textlength(word, font=font)
+        start = x + 2 * radius
+        end = start + draw.textlength(word, font=font)
         if end > last:
             break
-        radius = 0.14 * strip
         draw.ellipse([x - radius, middle - radius, x + radius, middle + radius], fill=colour)
-        draw.text((x + 0.012 * width, middle), word, font=font, fill=_GREY, anchor="lm")
-        x = end + 0.014 * width
+        draw.text((start, middle), word, font=font, fill=_GREY, anchor="lm")
+        x = end + 3 * radius
     if reached:
         draw.rectangle([0, 0, frame.width - 1, height - 1], outline=_GREEN, width=max(2, width // 240))
     return np.asarray(frame)
