@@ -34,7 +34,7 @@ def test_list_and_show(capsys):
     said = capsys.readouterr().out
     assert "Figure 5b: shift of the pseudo-landmark (preset best)" in said
     assert "ant-maze-u-dense-higl-shift4-0" in said
-    assert "3 runs; how long they take is not known" in said
+    assert "3 runs; how long they take is unknown" in said
 
 
 def test_status(out, capsys):

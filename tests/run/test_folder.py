@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from higl.commands.runs import run_state
 from higl.errors import RunFolderError
 from higl.run import files
 from higl.run.files import EVALUATION_COLUMNS
 from higl.run.folder import LineLog, Lock, RunFolder
-from higl.run.reading import is_locked, last_evaluation, last_step, read_config, read_facts, run_folders
+from higl.run.reading import is_locked, last_evaluation, last_step, read_config, read_facts, run_folders, run_state
 from higl.settings.config import Config
 from higl.settings.layers import to_toml
 

@@ -198,7 +198,9 @@ class ArgumentParser:
 
     def _wrapped(self, text: str, indent: str = "") -> str:
         paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
-        return "\n\n".join(textwrap.fill(part, self._width - len(indent)) for part in paragraphs)
+        return "\n\n".join(
+            textwrap.fill(part, self._width - len(indent), break_on_hyphens=False) for part in paragraphs
+        )
 
 
 def read_options(command: str, arguments: Sequence[str], kind: type[Options]) -> Options:

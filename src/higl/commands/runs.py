@@ -13,9 +13,10 @@ from rich.table import Table
 
 from higl.commands.arguments import Argument, Switch
 from higl.commands.command import command
-from higl.errors import RunFolderError, WrongFolderError
-from higl.run.reading import is_run, last_evaluation, last_step, read_config, read_facts, run_folders, run_status
+from higl.errors import WrongFolderError
+from higl.run.reading import RunState, is_run, run_folders, run_state
 
+# Columns of a terminal from which on the table shows everything.
 _WIDE = 110
 
 
@@ -27,24 +28,6 @@ class RunsOptions:
     """Folder to search."""
     json: Switch = False
     """Print one line of JSON per run."""
-
-
-@dataclass(frozen=True)
-class RunState:
-    """What a run folder tells without reading its arrays. `success` is that of the last evaluation."""
-
-    run: str
-    state: str
-    task: str = ""
-    algo: str = ""
-    reward: str = ""
-    seed: int = 0
-    step: int = 0
-    steps: int = 0
-    success: float | None = None
-    evaluated_at: int | None = None
-    updated: str = ""
-    message: str | None = None
 
 
 @command("runs", RunsOptions)
@@ -67,33 +50,8 @@ def runs(options: RunsOptions) -> int:
     return 0
 
 
-def run_state(path: Path, folder: Path) -> RunState:
-    """Return what there is to say about a run, named as seen from `folder`; a damaged one is told as such."""
-    name = str(path if path == folder else path.relative_to(folder))
-    try:
-        facts, config = read_facts(path), read_config(path)
-    except RunFolderError as error:
-        return RunState(name, "damaged", message=str(error))
-    state = run_status(path, facts, config.steps)
-    last = last_evaluation(path)
-    return RunState(
-        run=name,
-        state=state,
-        task=config.task,
-        algo=config.algo,
-        reward=config.reward,
-        seed=config.seed,
-        step=last_step(path),
-        steps=config.steps,
-        success=float(last["success"]) if last else None,
-        evaluated_at=int(last["step"]) if last else None,
-        updated=facts["updated"],
-        message=facts.get("message") if state == "failed" else None,
-    )
-
-
 def runs_table(states: list[RunState], width: int) -> Table:
-    """Return the runs as a table; a narrow one leaves out what the usual folder names say."""
+    """Return the runs as a table; a narrow one omits the columns that default folder names contain."""
     colours = {"running": "green", "finished": "bold", "stopped": "yellow", "failed": "red", "damaged": "red"}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("run", overflow="fold")

@@ -1,4 +1,4 @@
-"""`higl sweep`: the figures of the paper, each as one command. Imports neither NumPy nor JAX before it must."""
+"""`higl sweep`: the figures of the paper, each as one command. NumPy and JAX are imported only when needed."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _plan(options: PlanOptions) -> tuple[Entry, list[PlannedRun]]:
 
 
 def _console() -> Console:
-    """Return where tables go: into a file or a pipe without folding names."""
+    """Return the console for tables; lines in a file or a pipe are wide enough not to fold names."""
     return Console() if sys.stdout.isatty() else Console(width=_FILE_WIDTH)
 
 
@@ -151,12 +151,12 @@ def list_entries(options: ListOptions) -> int:
 
 @command("sweep show", ShowOptions)
 def show_entry(options: ShowOptions) -> int:
-    """Print the runs of an entry and the hours that they need."""
+    """Print the runs of an entry and the time that they need."""
     entry, plan = _plan(options)
     cores = choose_cores(options.cores)
     statuses = [read_status(run) for run in plan]
     if not options.no_estimate:
-        prepare_process(cores[:1])  # as a run of the sweep: one core
+        prepare_process(cores[:1])  # one core, as for a run of the sweep
     times = StepTimes()
     kinds = unmeasured(plan, statuses, times)
     hours = hours_left(plan, statuses, times, None if options.no_estimate else _measuring(len(kinds)))
@@ -167,14 +167,14 @@ def show_entry(options: ShowOptions) -> int:
         whole, wall = duration(3600 * sum(known)), duration(3600 * wall_hours(known, len(cores)))
         print(f"{count}, {whole} of work left: about {wall} on {counted(len(cores), 'core')}")
     elif options.no_estimate:
-        print(f"{count}; how long they take is not known without measuring (leave out --no-estimate)")
+        print(f"{count}; how long they take is unknown without measuring (omit --no-estimate)")
     else:
-        print(f"{count}; those without a time derive their settings from their environment when they begin")
+        print(f"{count}; runs without a time derive their settings from their environment when they start")
     return 0
 
 
 def _measuring(count: int) -> Callable[[Config], float]:
-    """Return what measures so many kinds of runs, one at a time, and says which one it is at."""
+    """Return a function that measures the step time of a kind of run and prints which of `count` it is."""
     number = itertools.count(1)
 
     def measure(config: Config) -> float:
@@ -184,7 +184,7 @@ def _measuring(count: int) -> Callable[[Config], float]:
         if place == 1:
             kinds = counted(count, "kind")
             print(
-                f"measuring {kinds} of runs, a minute or two each, once on this machine; other work on it makes the "
+                f"measuring {kinds} of runs, a minute or two each, once on this machine; other load makes the "
                 "times too long",
                 file=sys.stderr,
             )
@@ -196,11 +196,11 @@ def _measuring(count: int) -> Callable[[Config], float]:
 
 @command("sweep run", RunOptions)
 def run_entry(options: RunOptions) -> int:
-    """Run what is left of an entry."""
+    """Run the unfinished runs of an entry."""
     check_checkpoint_minutes(options.checkpoint_minutes)
     given = {"--slurm": options.slurm is not None, "--ray": options.ray is not None, "--cores": bool(options.cores)}
     chosen = [name for name, is_given in given.items() if is_given]
-    if len(chosen) > 1:  # a cluster has cores of its own
+    if len(chosen) > 1:  # a cluster chooses cores itself
         raise SettingsError(f"{chosen[0]} and {chosen[1]}: choose one of them")
     if options.ray is not None and ":" not in options.ray and options.ray not in ("auto", "local"):
         raise SettingsError(f"--ray {options.ray}: expected HOST:PORT, `local` or nothing")
@@ -264,10 +264,10 @@ def collect_entry(options: CollectOptions) -> int:
     done = [run for run in plan if read_status(run).done]
     failed = []
     for run in done:
-        # A derived run's settings all differ from a preset: what the catalogue changed names it.
+        # Derived settings all differ from the preset, so such a run is named after the changes of the catalogue.
         variant = variant_name(run.config) if run.derives else None
         try:
-            # What is done for the sweep may be on its way to more: that it has stopped there is no reason to leave it.
+            # A run with enough steps for the sweep may have been stopped on its way to more.
             print(add_run(run.folder, options.results, variant=variant, partial=True))
         except (ResultsError, RunFolderError, OSError) as error:
             failed.append(f"{run.name}: {error}")

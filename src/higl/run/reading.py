@@ -239,6 +239,52 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
     return {name: column[order] for name, column in columns.items()}
 
 
+# --- State of a run -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RunState:
+    """State of a run, as `higl runs` shows it. `success` is that of the last evaluation."""
+
+    run: str
+    state: str
+    task: str = ""
+    algo: str = ""
+    reward: str = ""
+    seed: int = 0
+    step: int = 0
+    steps: int = 0
+    success: float | None = None
+    evaluated_at: int | None = None
+    updated: str = ""
+    message: str | None = None
+
+
+def run_state(path: Path, folder: Path) -> RunState:
+    """Return the state of a run, with its path relative to `folder`; that of an unreadable run is "damaged"."""
+    name = str(path if path == folder else path.relative_to(folder))
+    try:
+        facts, config = read_facts(path), read_config(path)
+    except RunFolderError as error:
+        return RunState(name, "damaged", message=str(error))
+    state = run_status(path, facts, config.steps)
+    last = last_evaluation(path)
+    return RunState(
+        run=name,
+        state=state,
+        task=config.task,
+        algo=config.algo,
+        reward=config.reward,
+        seed=config.seed,
+        step=last_step(path),
+        steps=config.steps,
+        success=float(last["success"]) if last else None,
+        evaluated_at=int(last["step"]) if last else None,
+        updated=facts["updated"],
+        message=facts.get("message") if state == "failed" else None,
+    )
+
+
 # --- Whole runs -----------------------------------------------------------------------------------------------------
 
 
