@@ -332,7 +332,7 @@ def test_a_policy_file_acts_and_does_not_learn(trained, tmp_path):
     np.testing.assert_array_equal(actions(trained), actions(loaded))
     with pytest.raises(SettingsError, match="full=True"):
         loaded.learn(10)
-    with pytest.raises(SettingsError, match="loaded from a policy"):
+    with pytest.raises(SettingsError, match="loaded from a policy file"):
         loaded.save(tmp_path / "all.safetensors", full=True)
     assert not (tmp_path / "all.safetensors").exists()
     with pytest.raises(SettingsError, match=r"HIGL\.load"):
@@ -360,7 +360,9 @@ def test_an_environment_with_other_spaces_is_refused(trained, tmp_path):
         return ReachEnv(3, steps=20)
 
     trained.save(tmp_path / "policy.safetensors")
-    words = "for 4 numbers observed, 2 of a goal, .*; this environment has 6 numbers observed, 3 of a goal"
+    words = (
+        "expects observations of 4 numbers, goals of 2, .*; this environment has observations of 6 numbers, goals of 3"
+    )
     with pytest.raises(TaskError, match=words):
         higl.HIGL.load(tmp_path / "policy.safetensors", other)
     with pytest.raises(TaskError, match=words):
@@ -379,7 +381,7 @@ def test_a_run_that_the_command_line_cannot_make_says_how_to_go_on(tmp_path, cap
         said = capsys.readouterr().err
         assert "unknown task 'ReachEnv'" in said
         assert f"higl.HIGL.load('{path}', env)" in said
-    with pytest.raises(WrongFolderError, match=r"holds a run already: HIGL\.load"):
+    with pytest.raises(WrongFolderError, match=r"already holds a run: HIGL\.load"):
         agent().learn(100, log_dir=path)
 
 
@@ -395,7 +397,7 @@ def test_a_run_folder_is_that_of_the_command_line_and_goes_on(trained, tmp_path)
     again.learn(80)
     assert again.steps == 160
     np.testing.assert_array_equal(actions(again), actions(trained))
-    with pytest.raises(SettingsError, match="cannot go on in"):
+    with pytest.raises(SettingsError, match="cannot continue in"):
         again.learn(20, log_dir=tmp_path / "other")
 
 
@@ -450,7 +452,7 @@ def test_evaluate_is_the_same_for_a_seed(trained):
     assert first != higl.evaluate(trained, episodes=3, seed=1)
     assert first.episodes == 3
     assert "of 3 episodes" in str(first)
-    with pytest.raises(ValueError, match="the agent is one for"):
+    with pytest.raises(ValueError, match="the agent expects"):
         higl.evaluate(trained, ReachEnv(3))
     with pytest.raises(ValueError, match="expected 1 or more"):
         higl.evaluate(trained, episodes=0)

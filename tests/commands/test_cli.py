@@ -19,11 +19,11 @@ from support import tiny
 from support.tiny import higl, start
 
 from higl.cli import COMMANDS, main
-from higl.commands.evaluate import summarise, text
+from higl.commands.evaluate import text
 from higl.commands.train import _agrees, _open_folder, default_folder
 from higl.run.checkpoint import Checkpoints, differing
 from higl.run.folder import RunFolder
-from higl.run.measure import Outcome
+from higl.run.measure import Evaluation, Outcome
 from higl.run.progress import Silent
 from higl.run.reading import read_config, read_facts
 from higl.settings.config import Config
@@ -201,12 +201,12 @@ def test_default_folder():
 
 def test_summary_of_an_evaluation():
     hit, miss = Outcome(True, -10.0, 100, 40, 12.0), Outcome(False, -100.0, 100, None, 30.0)
-    summary = summarise([hit] * 8 + [miss] * 2)
+    summary = Evaluation((hit,) * 8 + (miss,) * 2).summary()
     assert summary["success"] == 0.8
     low, high = summary["success_interval"]
     assert (round(low, 3), round(high, 3)) == (0.490, 0.943)  # Wilson (1927), by hand
     assert (summary["steps_to_success"], summary["path_length"], summary["return"]) == (40, 15.6, -28.0)
-    assert summarise([miss])["steps_to_success"] is None
+    assert Evaluation((miss,)).summary()["steps_to_success"] is None
 
 
 def test_device_that_is_not_there(tmp_path):
@@ -319,7 +319,11 @@ def test_results_keep_what_eval_says(whole, tmp_path):
 
 
 def test_eval_names_the_reward_of_our_tasks_only():
-    summary = summarise([Outcome(False, -100.0, 100, None, 30.0)]) | {"policy": "p", "reward": "sparse", "seed": 0}
+    summary = Evaluation((Outcome(False, -100.0, 100, None, 30.0),)).summary() | {
+        "policy": "p",
+        "reward": "sparse",
+        "seed": 0,
+    }
     assert "point-maze, sparse reward, test goals, seed 0" in text(summary | {"task": "point-maze"})
     assert "Mine-v0, its own reward and goals, seed 0" in text(summary | {"task": "Mine-v0"})
 
@@ -427,7 +431,7 @@ def test_train_offers_to_resume(tmp_path):
     process.communicate()
     again = higl("train", *tiny.flags(steps=20_000), "--out", run)
     assert again.returncode == 2
-    assert f"holds this run already: `higl resume {run}` continues it" in again.stderr
+    assert f"already holds this run: `higl resume {run}` continues it" in again.stderr
 
 
 def limit_file_size() -> None:

@@ -39,8 +39,8 @@ def folder(tmp_path):
 
 
 def test_what_is_written_is_read_again(folder):
-    folder.metrics(500, 1, 1.23456, {"low/loss": 0.1})
-    folder.metrics(1000, 2, 2.5, {"low/loss": 0.2})
+    folder.episode({"step": 500, "episode": 1, "time": 1.235, "low/loss": 0.1})
+    folder.episode({"step": 1000, "episode": 2, "time": 2.5, "low/loss": 0.2})
     folder.evaluation(ROW)
     folder.log("hello")
     first, _ = (json.loads(line) for line in (folder.path / "metrics.jsonl").read_text().splitlines())
@@ -73,15 +73,15 @@ def test_a_run_folder_must_hold_every_setting(folder):
 
 
 def test_cutting_back(folder):
-    folder.metrics(500, 1, 1.0, {})
+    folder.episode({"step": 500, "episode": 1, "time": 1.0})
     folder.evaluation(ROW)
     lengths = folder.lengths()
     before = {name: (folder.path / name).read_bytes() for name in lengths}
-    folder.metrics(1000, 2, 2.0, {})
+    folder.episode({"step": 1000, "episode": 2, "time": 2.0})
     folder.evaluation(ROW)
     folder.cut(lengths)
     assert {name: (folder.path / name).read_bytes() for name in lengths} == before
-    folder.metrics(1000, 2, 3.0, {})
+    folder.episode({"step": 1000, "episode": 2, "time": 3.0})
     assert last_step(folder.path) == 1000
     folder.cut({})
     folder.evaluation(ROW)
@@ -91,7 +91,7 @@ def test_cutting_back(folder):
 def test_a_log_that_lost_lines_is_told(tmp_path):
     warnings: list[str] = []
     folder = RunFolder.create(tmp_path / "run", CONFIG, warnings.append)
-    folder.metrics(500, 1, 1.0, {})
+    folder.episode({"step": 500, "episode": 1, "time": 1.0})
     folder.cut({"metrics.jsonl": 10_000})
     folder.close()
     assert len(warnings) == 1
@@ -138,7 +138,7 @@ def test_a_full_disk_is_told_once_and_the_run_goes_on(tmp_path):
     folder = RunFolder.create(tmp_path / "run", CONFIG, warnings.append)
     folder._metrics._file = FullDisk(folder._metrics._file, 0)
     for step in (500, 1000):
-        folder.metrics(step, 1, 1.0, {})
+        folder.episode({"step": step, "episode": 1, "time": 1.0})
     assert len(warnings) == 1
     assert "metrics.jsonl could not be written (No space left on device)" in warnings[0]
     folder._evaluations._file = FullDisk(folder._evaluations._file, 3)
@@ -146,7 +146,7 @@ def test_a_full_disk_is_told_once_and_the_run_goes_on(tmp_path):
     folder._evaluations._file.room = folder._metrics._file.room = 10_000
     folder.evaluation(ROW)
     assert len((folder.path / "eval.csv").read_text().splitlines()) == 3
-    folder.metrics(1500, 3, 1.0, {})
+    folder.episode({"step": 1500, "episode": 3, "time": 1.0})
     assert len((folder.path / "metrics.jsonl").read_text().splitlines()) == 3
     folder.close()
 
@@ -168,7 +168,7 @@ def test_replacing_a_file_is_all_or_nothing(tmp_path, monkeypatch):
 
 def test_one_process_at_a_time(folder):
     assert is_locked(folder.path)
-    with pytest.raises(RunFolderError, match=r"is in use by process \d+ on .*; one process at a time"):
+    with pytest.raises(RunFolderError, match=r"is in use by process \d+ on .*: only one process"):
         RunFolder.open(folder.path, pytest.fail)
     folder.close()
     assert not is_locked(folder.path)
@@ -179,7 +179,7 @@ def test_a_folder_that_is_no_run(tmp_path):
     with pytest.raises(RunFolderError, match="is not a run folder"):
         RunFolder.open(tmp_path, pytest.fail)
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(RunFolderError, match=r"is not empty \(there is thesis.tex\)"):
+    with pytest.raises(RunFolderError, match=r"is not empty \(it contains thesis.tex\)"):
         RunFolder.create(tmp_path, CONFIG, pytest.fail)
 
 
@@ -217,7 +217,7 @@ def test_what_differs_from_the_last_start_is_told(folder):
 def test_states_of_runs(tmp_path):
     folder = RunFolder.create(tmp_path / "group" / "run", CONFIG, pytest.fail)
     folder.start(2, "cpu", 0)
-    folder.metrics(500, 1, 1.0, {})
+    folder.episode({"step": 500, "episode": 1, "time": 1.0})
     folder.evaluation(ROW)
     (path,) = run_folders(tmp_path)
     state = run_state(path, tmp_path)

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from higl.run import progress
 from higl.run.progress import LiveDisplay, PlainLines, Recent, Silent, evaluation_line, make_progress, status_line
-from higl.text import duration
 
 ROW = {"step": 5000, "time": 1.0, "episodes": 10, "success": 0.4, "return": -80.0, "steps_to_success": 120.4}
 METRICS = {
@@ -34,7 +33,7 @@ def test_speed_leaves_out_the_first_episode(clock):
     assert status_line(recent).endswith("speed not known yet")
     for seconds, step in ((60.0, 500), (61.0, 1000), (62.0, 1500)):
         clock[0] = seconds
-        recent.add(step, METRICS)
+        recent.add(METRICS | {"step": step})
     assert (recent.speed, recent.seconds_left) == (500.0, 17.0)
     assert recent.stage_shares() == {"low": 0.75, "high": 0.25}
     assert status_line(recent) == (
@@ -48,22 +47,12 @@ def test_evaluation_line():
     assert evaluation_line(ROW | {"steps_to_success": ""}) == text
 
 
-def test_durations():
-    assert [duration(seconds) for seconds in (0, 59.4, 61, 3661, 90_000)] == [
-        "0s",
-        "59s",
-        "1m 01s",
-        "1h 01m",
-        "25h 00m",
-    ]
-
-
 def test_plain_lines_come_now_and_then(clock, capsys):
     lines = PlainLines()
     lines.begin("task", 0, 1000)
     for step in range(10, 1000, 10):
         clock[0] += 1.0
-        lines.episode(step, METRICS)
+        lines.episode(METRICS | {"step": step})
     lines.evaluation(ROW)
     lines.warn("disk full")
     lines.end()
@@ -78,7 +67,7 @@ def test_live_display():
     display = LiveDisplay(Console(file=screen, force_terminal=True, width=120))
     display.begin("ant-maze-u", 0, 1000)
     display.note("continuing")
-    display.episode(500, METRICS)
+    display.episode(METRICS | {"step": 500})
     display.evaluation(ROW)
     display.warn("[not markup]")
     display.end()

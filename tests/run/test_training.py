@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -18,13 +18,13 @@ from higl.envs.make import make_env, make_envs
 from higl.errors import CheckpointError
 from higl.run import checkpoint
 from higl.run.checkpoint import Checkpoints, differing
-from higl.run.folder import RunFolder
+from higl.run.observers import Row
 from higl.run.policy_file import load_policy, read_arrays
 from higl.run.progress import Silent
-from higl.run.reading import read_facts
+from higl.run.reading import read_config, read_facts
 from higl.run.seeds import EVALUATION, MEASURING, TRAINING, episode_seed
 from higl.run.snapshot_store import MOST_KEPT, SnapshotStore, load_snapshot
-from higl.run.training import Training
+from higl.run.training import open_training
 from higl.settings.config import Config
 from higl.settings.layers import apply
 
@@ -40,8 +40,8 @@ class Watcher(Silent):
         self.warnings: list[str] = []
         self._at_step, self._act = at_step, act
 
-    def episode(self, step: int, metrics: Mapping[str, float]) -> None:
-        if step == self._at_step and self._act is not None:
+    def episode(self, row: Row) -> None:
+        if row["step"] == self._at_step and self._act is not None:
             self._act()
 
     def warn(self, text: str) -> None:
@@ -55,13 +55,10 @@ def settings(**changes) -> Config:
 def train(path: Path, config: Config | None = None, watcher: Watcher | None = None, minutes: float = 0) -> int:
     """Start a run with a configuration, or continue one without."""
     watcher = watcher or Watcher()
-    folder = RunFolder.open(path, watcher.warn) if config is None else RunFolder.create(path, config, watcher.warn)
-    try:
-        env = make_envs(folder.config.task, num_envs=folder.config.num_envs)
-        test_env = make_env(folder.config.task, mode="test")
-        return Training(folder, env, test_env, watcher, 60 * minutes).run()
-    finally:
-        folder.close()
+    new, config = config is not None, config or read_config(path)
+    env, test_env = make_envs(config.task, num_envs=config.num_envs), make_env(config.task, mode="test")
+    with open_training(path, config, env, test_env, new=new, progress=watcher, checkpoint_minutes=minutes) as training:
+        return training.run()
 
 
 def final(path: Path) -> dict[str, np.ndarray]:
@@ -174,7 +171,7 @@ def test_no_checkpoint_is_usable(tmp_path):
     for place in (tmp_path / "run" / "checkpoints").iterdir():
         (place / "state.safetensors").unlink()
         place.rmdir()
-    with pytest.raises(CheckpointError, match=r"is empty, and the run was saved there at step 80"):
+    with pytest.raises(CheckpointError, match=r"is empty, although the run was saved at step 80"):
         train(tmp_path / "run")
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
 
@@ -195,9 +192,9 @@ def test_full_disk_while_saving(tmp_path, whole, monkeypatch):
     monkeypatch.setattr(checkpoint, "write_durably", sometimes_full)
     watcher = Watcher(100, fill_up)
     assert train(tmp_path / "run", settings(), watcher) == 1
-    expected = "no checkpoint at step 100: No space left on device; the one at step 80 is intact, and the run goes on"
+    expected = "no checkpoint at step 100: No space left on device; the one at step 80 is intact, and the run continues"
     assert expected in watcher.warnings
-    assert "free some space, then: higl resume" in watcher.warnings[-1]
+    assert "free some disk space, then: higl resume" in watcher.warnings[-1]
     assert read_facts(tmp_path / "run")["status"] == "stopped"
     assert tiny.lines(tmp_path / "run") == tiny.lines(whole)
     monkeypatch.undo()
@@ -209,7 +206,7 @@ def test_full_disk_while_saving(tmp_path, whole, monkeypatch):
     ("task", "told"),
     [
         (tiny.RAISES, "the environment raised ArithmeticError: the motor came off (episode 7, seed "),
-        (tiny.NAN, "the environment gave NaN or infinity in 'observation' (episode 7, seed "),
+        (tiny.NAN, "the environment returned NaN or infinity in 'observation' (episode 7, seed "),
     ],
 )
 def test_failing_environment(tmp_path, task, told):
@@ -252,7 +249,7 @@ def test_other_versions_are_told(tmp_path, monkeypatch):
     facts.write_text(facts.read_text().replace('"jaxlib": "', '"jaxlib": "0.'))
     watcher = Watcher()
     assert train(tmp_path / "run", watcher=watcher) == 0
-    assert "not as at the last start, so the numbers may differ a little: jaxlib 0." in watcher.warnings[0]
+    assert "not the same as at the last start, so numbers may differ slightly: jaxlib 0." in watcher.warnings[0]
 
 
 def test_a_failing_snapshot_does_not_end_the_run(tmp_path, monkeypatch):

@@ -85,7 +85,7 @@ def make_run(folder: Path, success: list[float], status: str = "finished", **set
     for place, rate in enumerate(success, 1):
         row = {"step": 5_000 * place, "time": 1.5, "episodes": 5, "success": rate, "return": -1.0}
         run.evaluation(row | {"steps_to_success": "", "path_length": 3.0})
-        run.metrics(5_000 * place, place, 1.5, {})
+        run.episode({"step": 5_000 * place, "episode": place, "time": 1.5})
     run.update(status=status, seconds=3_600.0)
     run.close()
     return folder

@@ -47,7 +47,7 @@ def bench(options: BenchOptions) -> int:
         raise SettingsError("--landmarks: expected a number of landmarks")
     prepare_process(options.cores, options.device)
     from higl.run.bench import run
-    from higl.run.training import check_device
+    from higl.run.process import check_device
     from higl.settings.presets import PRESET_TASKS, short_name
 
     task = short_name(options.task)

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from higl.commands.arguments import Cores, Run, Switch
 from higl.commands.command import command
-from higl.errors import RunFolderError, SettingsError, WrongFolderError
+from higl.errors import SettingsError
 from higl.pretrained import pretrained_run
-from higl.run.files import POLICY
-from higl.run.intervals import wilson_interval
-from higl.run.process import available_cores, prepare_process
-from higl.run.reading import is_run
+from higl.run.process import prepare_process
+from higl.run.reading import policy_path
 from higl.settings.presets import has_rewards
 
 if TYPE_CHECKING:
-    import gymnasium
-
-    from higl.run.measure import Outcome
-    from higl.settings.config import Config
+    pass
 
 
 # Seed of the test episodes, if none is given.
@@ -56,77 +48,20 @@ def evaluate(options: EvalOptions) -> int:
     file = policy_path(pretrained_run(str(options.run)) if options.pretrained else options.run)
     prepare_process(options.cores)
     from higl.envs.make import hinting_at_load
+    from higl.run.measure import make_test_env, measure_policy
     from higl.run.policy_file import load_policy
 
     _, config = load_policy(file)
     with hinting_at_load(file if options.run.is_file() else options.run, config.task, config.algo):
-        _test_env(config).close()  # fail here, before any process is started
-    outcomes = measure(file, options.seed, options.episodes)
+        make_test_env(config).close()  # fail here, before any process is started
+    measured = measure_policy(file, options.seed, options.episodes)
     summary = {"policy": str(file), "task": config.task, "reward": config.reward, "seed": options.seed}
-    summary |= summarise(outcomes)
+    summary |= measured.summary()
     if options.json:
-        print(json.dumps(summary | {"outcomes": [asdict(outcome) for outcome in outcomes]}))
+        print(json.dumps(summary | asdict(measured)))
     else:
         print(text(summary))
     return 0
-
-
-def policy_path(run: Path) -> Path:
-    """Return the policy file of a run.
-
-    Raises:
-        RunFolderError: there is none.
-    """
-    if run.is_file():
-        return run
-    if not is_run(run):
-        raise WrongFolderError(f"{run} is neither a run folder nor a policy file")
-    if not (run / POLICY).exists():
-        raise RunFolderError(f"{run} has no policy yet: it is written with the first checkpoint")
-    return run / POLICY
-
-
-def measure(file: Path, seed: int, episodes: int) -> list[Outcome]:
-    """Run the episodes, shared out among the cores."""
-    workers = min(available_cores(), episodes)
-    shares = [range(start, episodes, workers) for start in range(workers)]
-    if workers == 1:
-        return _measure_share(file, seed, shares[0])
-    context = multiprocessing.get_context("spawn")  # a fork would copy JAX in the middle of its threads' work
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        parts = list(pool.map(_measure_share, [file] * workers, [seed] * workers, shares))
-    return [parts[index % workers][index // workers] for index in range(episodes)]
-
-
-def _measure_share(file: Path, seed: int, indices: range) -> list[Outcome]:
-    from higl.run.measure import evaluate as run_episodes
-    from higl.run.policy_file import load_policy
-    from higl.run.seeds import MEASURING, episode_seed
-
-    policy, config = load_policy(file)
-    return run_episodes(_test_env(config), policy, [episode_seed(seed, MEASURING, index) for index in indices])
-
-
-def _test_env(config: Config) -> gymnasium.Env:
-    from higl.envs.make import make_env
-
-    return make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved)
-
-
-def summarise(outcomes: list[Outcome]) -> dict[str, Any]:
-    """Return the averages over episodes; `steps_to_success` is over those that succeeded, None if none did."""
-    count = len(outcomes)
-    successes = sum(outcome.success for outcome in outcomes)
-    times = [outcome.steps_to_success for outcome in outcomes if outcome.steps_to_success is not None]
-    return {
-        "episodes": count,
-        "successes": successes,
-        "success": successes / count,
-        "success_interval": wilson_interval(successes, count),
-        "steps_to_success": sum(times) / len(times) if times else None,
-        "path_length": sum(outcome.path_length for outcome in outcomes) / count,
-        "return": sum(outcome.reward for outcome in outcomes) / count,
-    }
 
 
 def text(summary: dict[str, Any]) -> str:

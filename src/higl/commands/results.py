@@ -59,11 +59,14 @@ def add(options: AddOptions) -> int:
 
 def _tested(run: Path, episodes: int) -> dict[str, Any]:
     """Return the summary of a run's policy over test episodes."""
-    from higl.commands.evaluate import TEST_SEED, measure, policy_path, summarise
+    from higl.commands.evaluate import TEST_SEED
     from higl.run.process import prepare_process
+    from higl.run.reading import policy_path
 
     prepare_process(())
-    return {"seed": TEST_SEED} | summarise(measure(policy_path(run), TEST_SEED, episodes))
+    from higl.run.measure import measure_policy
+
+    return {"seed": TEST_SEED} | measure_policy(policy_path(run), TEST_SEED, episodes).summary()
 
 
 @command("results table", TableOptions)

@@ -11,15 +11,13 @@ from typing import Annotated
 from higl.commands.arguments import Argument, ArgumentParser, Cores, Device, Run, Switch, make_options
 from higl.commands.command import asks_for_help, check_checkpoint_minutes, command, one_line_errors
 from higl.errors import SettingsError
-from higl.run.files import CONFIG, replace_file
-from higl.run.folder import RunFolder
 from higl.run.naming import run_name
-from higl.run.process import prepare_process
-from higl.run.progress import Progress, make_progress
+from higl.run.process import check_device, prepare_process
+from higl.run.progress import make_progress
 from higl.run.reading import is_run, read_config, read_facts, run_status
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differences
-from higl.settings.layers import apply, build_config, given_settings, to_toml
+from higl.settings.layers import apply, build_config, given_settings
 from higl.settings.presets import has_preset
 
 
@@ -53,7 +51,7 @@ class TrainOptions(WorkOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ResumeOptions(WorkOptions):
-    """Continue a run from its last checkpoint, as if it had never stopped."""
+    """Continue a run from its last checkpoint, exactly as if it had not stopped."""
 
     run: Run
     """Folder of the run."""
@@ -127,10 +125,10 @@ def _train_again(out: Path, config: Config, options: TrainOptions) -> int:
         some = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
         raise SettingsError(f"{out} holds a run with other settings ({some}): choose another --out")
     if run_status(out, read_facts(out), config.steps) == "finished":
-        print(f"{out} holds this run, and it is finished. `higl eval {out}` measures it.")
+        print(f"{out} holds this run, which is finished. `higl eval {out}` evaluates it.")
         return 0
-    if not options.resume and not _agrees(f"{out} holds this run already. Continue it?"):
-        raise SettingsError(f"{out} holds this run already: `higl resume {out}` continues it; or choose another --out")
+    if not options.resume and not _agrees(f"{out} already holds this run. Continue it?"):
+        raise SettingsError(f"{out} already holds this run: `higl resume {out}` continues it; or choose another --out")
     return _work(out, config, options, new=False)
 
 
@@ -149,19 +147,19 @@ def resume(options: ResumeOptions) -> int:
     if options.steps is not None:
         reached = facts["saved_step"] or 0
         if options.steps < reached:
-            raise SettingsError(f"--steps {options.steps}: {options.run} has reached {reached} steps already")
+            raise SettingsError(f"--steps {options.steps}: {options.run} has already reached {reached} steps")
         config = apply(config, {"steps": options.steps})
     finished = run_status(options.run, facts, config.steps) == "finished"
     if finished and config == read_config(options.run):
-        print(f"{options.run} is finished. `higl resume {options.run} --steps N` trains it on to N steps.")
+        print(f"{options.run} is finished. `higl resume {options.run} --steps N` extends it to N steps.")
         return 0
     return _work(options.run, config, options, new=False)
 
 
 def _work(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
-    """Do the work of a run in this process; return the exit code."""
+    """Start or continue a run in this process; return the exit code."""
     prepare_process(options.cores, options.device)
-    # Only now: importing JAX fixes what the line above chooses.
+    # Only now: these import JAX, which reads what the line above has set.
     from higl.envs.make import hinting_at_load, make_env, make_envs
 
     with nullcontext() if new else hinting_at_load(out, config.task, config.algo):
@@ -172,26 +170,11 @@ def _work(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
             observe_achieved=config.observe_achieved,
             processes=options.processes,
         )
-    from higl.algo.policy import Spaces
-    from higl.run.training import Training, check_device, check_spaces
+    from higl.run.training import open_training
 
     check_device(options.device)
-    check_spaces(config, Spaces.of(env))
+    test_env = make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved)
     progress = make_progress(quiet=options.quiet)
-    folder = _open_folder(out, config, progress, new=new)
-    try:
-        test_env = make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved)
-        return Training(folder, env, test_env, progress, 60 * options.checkpoint_minutes).run()
-    finally:
-        folder.close()
-
-
-def _open_folder(out: Path, config: Config, progress: Progress, *, new: bool) -> RunFolder:
-    if new:
-        return RunFolder.create(out, config, progress.warn)
-    folder = RunFolder.open(out, progress.warn)
-    if config != folder.config:  # more steps
-        folder.update(status="running")  # first: a kill between the two must not leave a longer run as finished
-        replace_file(out / CONFIG, to_toml(config).encode())
-        folder.config = config
-    return folder
+    minutes = options.checkpoint_minutes
+    with open_training(out, config, env, test_env, new=new, progress=progress, checkpoint_minutes=minutes) as training:
+        return training.run()

@@ -1,8 +1,8 @@
-"""Checkpoints: all that a run has learned and remembers, written so that a crash at any moment loses none of it.
+"""Checkpoints: the complete state of a run, written so that a crash at any moment loses no earlier checkpoint.
 
 A checkpoint is a folder `STEP/` with the arrays (`state.safetensors`) and a manifest (`manifest.json`: format,
-counters, sizes and SHA-256). It is written beside, flushed to the disk and then renamed, so that a folder under its
-final name is complete. What is read is checked first, and nothing that is read can execute code.
+counters, sizes and SHA-256). It is written under another name, flushed to disk and then renamed, so that a folder
+under its final name is complete. Reading verifies the checksums and cannot execute code.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEPT = 2
 
 _STATE = "state.safetensors"
 _MANIFEST = "manifest.json"
-# Folders on their way in or out; a crash may leave them behind.
+# Prefix of folders that are being written or removed; a crash may leave them behind.
 _UNFINISHED = "."
 
 Arrays = dict[str, np.ndarray]
@@ -41,7 +41,7 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Counters:
-    """Where a run stands: environment steps, episodes, seconds of work, and how long its logs were (bytes)."""
+    """Environment steps, episodes, seconds of work, and the lengths of the logs in bytes, at a checkpoint."""
 
     steps: int = 0
     episodes: int = 0
@@ -60,7 +60,7 @@ class Checkpoints:
         """Write a checkpoint, then remove the older ones, so that `KEPT` are left with it.
 
         Raises:
-            OSError: it could not be written (a full disk, say); the older ones are untouched.
+            OSError: it could not be written, for example because the disk is full; the older ones are untouched.
         """
         self.folder.mkdir(exist_ok=True)
         self.sweep()
@@ -68,7 +68,7 @@ class Checkpoints:
         beside = self.folder / f"{_UNFINISHED}new-{final.name}"
         try:
             _write(beside, arrays, counters)
-            if final.exists():  # only a damaged one: an intact one would have been continued from
+            if final.exists():  # damaged: the run would have continued from an intact one
                 self._remove(final)
             beside.rename(final)
         except OSError:
@@ -76,8 +76,8 @@ class Checkpoints:
             raise
         flush_folder(self.folder)
         self._damaged.discard(final.name)
-        # A later one is damaged, or it would have been continued from. Damaged ones do not count, and go once there are
-        # enough others.
+        # A later one is damaged, or the run would have continued from it. Damaged ones are kept until there are enough
+        # intact ones.
         finished = self._finished()
         damaged = [place for place in finished if place.name in self._damaged or place.name > final.name]
         intact = [place for place in finished if place not in damaged]
@@ -86,12 +86,10 @@ class Checkpoints:
         return final
 
     def load(self, warn: Callable[[str], None]) -> tuple[Arrays, Counters] | None:
-        """Return the newest checkpoint that is intact, or None if there is none at all.
-
-        Each damaged one is named to `warn`.
+        """Return the newest intact checkpoint, or None if there are no checkpoints. Warns of each damaged one.
 
         Raises:
-            CheckpointError: there are checkpoints and all are damaged.
+            CheckpointError: there are checkpoints, and all are damaged.
         """
         problems = []
         for place in reversed(self._finished()):
@@ -106,7 +104,7 @@ class Checkpoints:
         return None
 
     def sweep(self) -> None:
-        """Remove what a crash left behind while a checkpoint was written or removed."""
+        """Remove leftovers of a crash while a checkpoint was being written or removed."""
         if self.folder.is_dir():
             for leftover in self.folder.glob(f"{_UNFINISHED}*"):
                 shutil.rmtree(leftover, ignore_errors=True)
@@ -125,7 +123,7 @@ class Checkpoints:
 
 
 def _write(place: Path, arrays: Arrays, counters: Counters) -> None:
-    """Write the files of a checkpoint into a new folder, and wait until the disk has them."""
+    """Write the files of a checkpoint into a new folder and flush them to disk."""
     place.mkdir()
     state = safetensors.numpy.save(arrays)
     write_durably(place / _STATE, state)
@@ -183,35 +181,49 @@ def _read_manifest(place: Path, name: str) -> dict[str, Any]:
         raise CheckpointError(f"{name}: {_MANIFEST} is damaged (its checksum differs)")
     if manifest["format"] != FORMAT:
         raise CheckpointError(
-            f"{name}: written by higl {manifest['higl']} in format {manifest['format']}, "
-            f"and this is higl {__version__}, which reads format {FORMAT}"
+            f"{name}: written by higl {manifest['higl']} in format {manifest['format']}; "
+            f"this is higl {__version__}, which reads format {FORMAT}"
         )
     return manifest
 
 
-# --- What a learner consists of -------------------------------------------------------------------------------------
+# --- The state of a learner -------------------------------------------------------------------------------------------
 
 
 def learner_arrays(learner: Learner) -> Arrays:
-    """Return all that a learner has learned and remembers, by name; of the buffers, the rows that are filled."""
+    """Return the complete state of a learner by name; of the buffers, the filled rows."""
     state = learner.state
     state = state._replace(low_buffer=_filled(state.low_buffer), high_buffer=_filled(state.high_buffer))
     arrays = {name: np.asarray(leaf) for name, leaf in _named_leaves(state)}
     return arrays | {f"matrix.{name}": array for name, array in learner.matrix.arrays().items()}
 
 
-def restore_learner(learner: Learner, arrays: Arrays, counters: Counters) -> None:
-    """Make a new learner the one that `arrays` came from.
+def restore_newest(learner: Learner, checkpoints: Checkpoints, warn: Callable[[str], None]) -> Counters | None:
+    """Give a new learner the state of the newest intact checkpoint; return its counters, None without a checkpoint.
 
     Raises:
-        CheckpointError: the arrays are those of other settings, or of another version of the program.
+        CheckpointError: all checkpoints are damaged, or the newest does not fit the learner.
+    """
+    found = checkpoints.load(warn)
+    if found is None:
+        return None
+    arrays, counters = found
+    restore_learner(learner, arrays, counters)
+    return counters
+
+
+def restore_learner(learner: Learner, arrays: Arrays, counters: Counters) -> None:
+    """Give a new learner the state that `arrays` came from.
+
+    Raises:
+        CheckpointError: the arrays belong to other settings or to another version of the program.
     """
     matrix = {name.removeprefix("matrix."): array for name, array in arrays.items() if name.startswith("matrix.")}
     arrays = {name: array for name, array in arrays.items() if not name.startswith("matrix.")}
     expected = _named_leaves(learner.state)
     missing = sorted({name for name, _ in expected} ^ arrays.keys()) + ["matrix"] * (not matrix)
     if missing:
-        raise CheckpointError(f"the checkpoint is of another version of the learner (see {missing[0]})")
+        raise CheckpointError(f"the checkpoint was written by another version of the learner (see {missing[0]})")
     leaves = [_fitted(name, arrays[name], leaf) for name, leaf in expected]
     learner.state = jax.tree.unflatten(jax.tree.structure(learner.state), leaves)
     learner.matrix.restore(matrix)
@@ -225,13 +237,13 @@ def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
 
 
 def _filled(buffer: Buffer) -> Buffer:
-    """Return a buffer's filled rows; they are the first ones until it is full, and then all."""
+    """Return a buffer with its filled rows only: the first ones until it is full, then all."""
     size = int(buffer.size)
     return buffer._replace(rows=jax.tree.map(lambda column: np.asarray(column)[:size], buffer.rows))
 
 
 def _fitted(name: str, array: np.ndarray, leaf: jax.Array) -> jax.Array:
-    """Return a saved array in the shape that the learner has; a buffer's empty rows are zero."""
+    """Return a saved array in the learner's shape; the empty rows of a buffer are zero."""
     grown = array
     if "_buffer.rows." in name and array.shape[1:] == leaf.shape[1:] and len(array) < len(leaf):
         grown = np.zeros(leaf.shape, array.dtype)
@@ -243,7 +255,7 @@ def _fitted(name: str, array: np.ndarray, leaf: jax.Array) -> jax.Array:
 
 
 def differing(first: Arrays, second: Arrays) -> list[str]:
-    """Return the names of the arrays that are not the same in both, bit for bit."""
+    """Return the names of the arrays that are not bit-identical in both."""
     return [
         name
         for name in sorted(first.keys() | second.keys())

@@ -22,18 +22,19 @@ from typing import Any
 
 from higl.errors import RunFolderError, WrongFolderError
 from higl.run.files import CONFIG, EVALUATION_COLUMNS, EVALUATIONS, FACTS, FORMAT, LOCK, LOG, METRICS, replace_file
+from higl.run.observers import Observer, Row
 from higl.run.reading import is_run, read_config, read_facts
 from higl.settings.config import Config
 from higl.settings.layers import to_toml
 
-# What a run that was killed while its folder was made may have left.
+# Files that may be left of a run that was killed while its folder was being created.
 _EARLY_FILES = {CONFIG, METRICS, EVALUATIONS, LOG, LOCK, f".{CONFIG}.new", f".{FACTS}.new"}
 
 _PACKAGES = ("higl", "jax", "jaxlib", "numpy", "optax", "mujoco", "gymnasium", "safetensors")
 
 
 class Lock:
-    """The right to write into a run folder. The system takes it back when the process ends, however it ends."""
+    """The right to write into a run folder. The system releases it when the process ends, however it ends."""
 
     def __init__(self, folder: Path):
         self._file = open(folder / LOCK, "a+")  # noqa: SIM115 (held as long as the run)
@@ -41,13 +42,13 @@ class Lock:
             self._file.seek(0)
             holder = self._file.read().strip() or "another process"
             self._file.close()
-            raise RunFolderError(f"{folder} is in use by {holder}; one process at a time")
+            raise RunFolderError(f"{folder} is in use by {holder}: only one process can use it at a time")
         self._file.truncate(0)
         self._file.write(f"process {os.getpid()} on {platform.node()}\n")
         self._file.flush()
 
     def _take(self) -> bool:
-        """Try for a moment: one who only asks whether a run is locked holds it for as long as that takes."""
+        """Try for a moment: a process that only checks whether the run is locked holds the lock very briefly."""
         for _ in range(10):
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -58,14 +59,14 @@ class Lock:
         return False
 
     def release(self) -> None:
-        """Let others write."""
+        """Release the lock."""
         self._file.close()
 
 
 class LineLog:
-    """A file that only grows, line by line, and can be cut back.
+    """A file to which lines are appended, and which can be truncated to an earlier length.
 
-    If the disk is full, lines wait in memory and a half-written one is taken back.
+    If the disk is full, lines wait in memory and a half-written one is removed.
     """
 
     def __init__(self, path: Path):
@@ -78,7 +79,7 @@ class LineLog:
         """Append a line.
 
         Raises:
-            OSError: it could not be written and waits for the next attempt.
+            OSError: it could not be written; it waits in memory for the next attempt.
         """
         self._waiting += line.encode() + b"\n"
         self._write_waiting()
@@ -96,17 +97,17 @@ class LineLog:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no line was written yet."""
+        """Whether no line has been written."""
         return self._length == 0 and not self._waiting
 
     def length(self) -> int:
-        """Wait until the disk has every line, and return the file's length in bytes."""
+        """Flush every line to disk and return the file's length in bytes."""
         self._write_waiting()
         os.fsync(self._file.fileno())
         return self._length
 
     def cut(self, length: int) -> bool:
-        """Cut the file back to a length; return whether it had been that long."""
+        """Truncate the file to a length; return whether it was at least that long."""
         complete = self._length >= length
         self._length = min(length, self._length)
         self._file.truncate(self._length)
@@ -118,8 +119,8 @@ class LineLog:
         self._file.close()
 
 
-class RunFolder:
-    """A run's folder, open for writing by this process alone."""
+class RunFolder(Observer):
+    """A run's folder, open for writing by this process alone. As an observer it logs everything."""
 
     def __init__(self, path: Path, config: Config, facts: dict[str, Any], lock: Lock, warn: Callable[[str], None]):
         self.path, self.config, self.facts = path, config, facts
@@ -132,42 +133,47 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, config: Config, warn: Callable[[str], None]) -> RunFolder:
-        """Make the folder of a new run.
+        """Create the folder of a new run.
 
         Raises:
-            WrongFolderError: there is something in it already, or it is a file.
+            WrongFolderError: it is a file, or not empty.
         """
         if is_run(path):
             loading = f"{config.algo.upper()}.load({str(path)!r}, env)"
-            raise WrongFolderError(f"{path} holds a run already: {loading} goes on with it; or choose another folder")
+            raise WrongFolderError(f"{path} already holds a run: {loading} continues it; or choose another folder")
         if path.exists() and not path.is_dir():
-            raise WrongFolderError(f"{path} is a file, and a run needs a folder")
+            raise WrongFolderError(f"{path} is a file; a run needs a folder")
         path.mkdir(parents=True, exist_ok=True)
         strangers = sorted({place.name for place in path.iterdir()} - _EARLY_FILES)
         if strangers:
-            raise WrongFolderError(f"{path} is not empty (there is {strangers[0]}): choose another folder")
+            raise WrongFolderError(f"{path} is not empty (it contains {strangers[0]}): choose another folder")
         lock = Lock(path)
         replace_file(path / CONFIG, to_toml(config).encode())
         facts = {"format": FORMAT, "created": now(), "status": "running", "saved_step": None, "starts": []}
         return cls(path, config, facts, lock, warn)
 
     @classmethod
-    def open(cls, path: Path, warn: Callable[[str], None]) -> RunFolder:
-        """Open the folder of an earlier run to continue it.
+    def open(cls, path: Path, warn: Callable[[str], None], config: Config | None = None) -> RunFolder:
+        """Open the folder of an earlier run to continue it, with other settings (more steps) if they are given.
 
         Raises:
-            RunFolderError: it is no run folder, is damaged, or another process works in it.
+            RunFolderError: this is not a run folder, it is damaged, or another process is using it.
         """
-        read_facts(path)  # a folder that is no run's gets no lock
+        read_facts(path)  # first: only run folders get a lock
         lock = Lock(path)
         try:  # again: another process may have written until now
-            return cls(path, read_config(path), read_facts(path), lock, warn)
+            folder = cls(path, read_config(path), read_facts(path), lock, warn)
         except BaseException:
             lock.release()
             raise
+        if config is not None and config != folder.config:
+            folder.update(status="running")  # first: a kill in between must not leave a longer run as finished
+            replace_file(path / CONFIG, to_toml(config).encode())
+            folder.config = config
+        return folder
 
     def close(self) -> None:
-        """Close the files and let others write."""
+        """Close the files and release the lock."""
         for log in (self._log, self._metrics, self._evaluations):
             log.close()
         self._lock.release()
@@ -175,7 +181,7 @@ class RunFolder:
     # --- Facts ---
 
     def start(self, cores: int, device: str, from_step: int) -> list[str]:
-        """Note that work starts here and now; return what differs from the last time."""
+        """Record a start on this machine; return how it differs from the last one."""
         here = {
             "started": now(),
             "from_step": from_step,
@@ -197,7 +203,7 @@ class RunFolder:
         return differences
 
     def update(self, **facts: Any) -> None:
-        """Replace some facts in `run.json`."""
+        """Update facts in `run.json`."""
         self.facts |= facts | {"updated": now()}
         try:
             replace_file(self.path / FACTS, (json.dumps(self.facts, indent=1) + "\n").encode())
@@ -206,12 +212,11 @@ class RunFolder:
 
     # --- Lines ---
 
-    def metrics(self, step: int, episode: int, seconds: float, values: Mapping[str, float]) -> None:
+    def episode(self, row: Row) -> None:
         """Append the measurements of an episode to `metrics.jsonl`."""
-        line = {"step": step, "episode": episode, "time": round(seconds, 3), **values}
-        self._append(self._metrics, json.dumps(line))
+        self._append(self._metrics, json.dumps(dict(row)))
 
-    def evaluation(self, row: Mapping[str, Any]) -> None:
+    def evaluation(self, row: Row) -> None:
         """Append an evaluation to `eval.csv`."""
         if self._evaluations.is_empty:
             self._append(self._evaluations, ",".join(EVALUATION_COLUMNS))
@@ -223,8 +228,16 @@ class RunFolder:
         """Append a dated line to `log.txt`."""
         self._append(self._log, f"{now()} {text}")
 
+    def note(self, text: str) -> None:
+        """Log a message."""
+        self.log(text)
+
+    def warn(self, text: str) -> None:
+        """Log a warning."""
+        self.log(text)
+
     def log_traceback(self, error: BaseException) -> None:
-        """Append where an exception came from to `log.txt`."""
+        """Append the traceback of an exception to `log.txt`."""
         for line in traceback.format_exception(error):
             for part in line.rstrip().splitlines():
                 self.log(part)
@@ -240,14 +253,14 @@ class RunFolder:
     def _complain(self, name: str, error: OSError) -> None:
         if not self._complained:
             self._complained = True
-            self._warn(f"{name} could not be written ({error.strerror}): the run goes on, and its lines wait in memory")
+            self._warn(f"{name} could not be written ({error.strerror}): the run continues; its lines wait in memory")
 
     def lengths(self) -> dict[str, int]:
-        """Return the lengths of the logs that a resumed run is cut back to, once the disk has them."""
+        """Flush the logs to disk and return their lengths, to which a resumed run truncates them."""
         return {METRICS: self._metrics.length(), EVALUATIONS: self._evaluations.length()}
 
     def cut(self, lengths: Mapping[str, int]) -> None:
-        """Remove what was logged after a checkpoint: the resumed run writes it again."""
+        """Remove the lines that were logged after a checkpoint: the resumed run writes them again."""
         for log in (self._metrics, self._evaluations):
             if not log.cut(lengths.get(log.path.name, 0)):
                 self._warn(f"{log.path} is shorter than it was at the checkpoint: some of its lines are lost")
@@ -262,7 +275,7 @@ def now() -> str:
 
 
 def _differences(before: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """Say what a run's last start and this one do not have in common, of what can change its numbers."""
+    """Return how two starts differ in what can change the numbers: machine, device and versions."""
 
     def flat(start: Mapping[str, Any]) -> dict[str, Any]:
         names = ("python", "processor", "cores", "device")
@@ -288,7 +301,7 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """Return the commit of the program's own checkout, with `+` if files differ from it; None: not a checkout."""
+    """Return the commit of this checkout, with `+` if files were changed; None if this is not a checkout."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None

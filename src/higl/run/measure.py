@@ -1,20 +1,44 @@
-"""Evaluation: episodes without exploration, and what they come to."""
+"""Evaluation: episodes without exploration, the outcome of each, and their summary.
+
+The rows of `eval.csv`, `higl eval` and `higl.evaluate` all come from `Evaluation`.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
 
 from higl.algo.episodes import Episode, collect_episode
 from higl.algo.policy import Policy
-from higl.run.intervals import wilson_interval
+from higl.envs.make import make_env
+from higl.run.policy_file import load_policy
+from higl.run.process import available_cores
+from higl.run.seeds import MEASURING, episode_seed
+from higl.settings.config import Config
+
+# Two-sided 95% quantile of the normal distribution.
+_Z = 1.959964
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an evaluation episode came to: success at any step, return, steps, steps to success, path length."""
+    """Outcome of one evaluation episode.
+
+    Attributes:
+        success: whether any step succeeded.
+        reward: sum of the rewards.
+        steps: length of the episode.
+        steps_to_success: steps up to the first success, None without one.
+        path_length: length of the path of achieved goals.
+    """
 
     success: bool
     reward: float
@@ -24,49 +48,89 @@ class Outcome:
 
     @classmethod
     def of(cls, episode: Episode) -> Outcome:
-        """Sum up an episode."""
+        """Return the outcome of an episode."""
         reached = np.flatnonzero(episode.success)
         path = np.linalg.norm(np.diff(episode.achieved, axis=0), axis=1).sum()
         return cls(
-            bool(len(reached)),
-            float(episode.reward.sum()),
-            len(episode),
-            int(reached[0]) + 1 if len(reached) else None,
-            float(path),
+            success=bool(len(reached)),
+            reward=float(episode.reward.sum()),
+            steps=len(episode),
+            steps_to_success=int(reached[0]) + 1 if len(reached) else None,
+            path_length=float(path),
         )
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What some episodes came to."""
+    """Summary of several evaluation episodes."""
 
     outcomes: tuple[Outcome, ...]
 
+    @classmethod
+    def of(cls, episodes: Iterable[Episode]) -> Evaluation:
+        """Summarise episodes."""
+        return cls(tuple(Outcome.of(episode) for episode in episodes))
+
     @property
     def episodes(self) -> int:
-        """Return the number of episodes."""
+        """Number of episodes."""
         return len(self.outcomes)
 
     @property
+    def successes(self) -> int:
+        """Number of episodes that succeeded at any step."""
+        return sum(outcome.success for outcome in self.outcomes)
+
+    @property
     def success(self) -> float:
-        """Return the share of episodes that succeeded at any step."""
-        return float(np.mean([outcome.success for outcome in self.outcomes]))
+        """Share of episodes that succeeded at any step."""
+        return self.successes / self.episodes
 
     @property
     def success_interval(self) -> tuple[float, float]:
-        """Return the 95% interval of that share."""
-        return wilson_interval(sum(outcome.success for outcome in self.outcomes), self.episodes)
+        """95% confidence interval of that share."""
+        return wilson_interval(self.successes, self.episodes)
 
     @property
     def mean_return(self) -> float:
-        """Return the mean sum of rewards."""
+        """Mean sum of rewards."""
         return float(np.mean([outcome.reward for outcome in self.outcomes]))
 
     @property
     def steps_to_success(self) -> float | None:
-        """Return the mean number of steps to the first success, over the episodes that had one."""
+        """Mean number of steps to the first success over the episodes that have one; None if none has."""
         steps = [outcome.steps_to_success for outcome in self.outcomes if outcome.steps_to_success is not None]
         return float(np.mean(steps)) if steps else None
+
+    @property
+    def path_length(self) -> float:
+        """Mean length of the path of achieved goals."""
+        return float(np.mean([outcome.path_length for outcome in self.outcomes]))
+
+    def summary(self) -> dict[str, Any]:
+        """Return everything by name, as `higl eval --json` prints it."""
+        return {
+            "episodes": self.episodes,
+            "successes": self.successes,
+            "success": self.success,
+            "success_interval": self.success_interval,
+            "steps_to_success": self.steps_to_success,
+            "path_length": self.path_length,
+            "return": self.mean_return,
+        }
+
+    def row(self, step: int, seconds: float) -> dict[str, float | int | str]:
+        """Return a row of `eval.csv`; `steps_to_success` is empty if no episode succeeded."""
+        steps = self.steps_to_success
+        return {
+            "step": step,
+            "time": round(seconds, 3),
+            "episodes": self.episodes,
+            "success": self.success,
+            "return": self.mean_return,
+            "steps_to_success": "" if steps is None else steps,
+            "path_length": self.path_length,
+        }
 
     def __str__(self) -> str:
         low, high = self.success_interval
@@ -76,20 +140,41 @@ class Evaluation:
         )
 
 
-def evaluate(env: gymnasium.Env, policy: Policy, seeds: list[int]) -> list[Outcome]:
-    """Run one episode for each seed."""
-    return [Outcome.of(collect_episode(env, policy, seed, explore=False)) for seed in seeds]
+def wilson_interval(successes: int, count: int) -> tuple[float, float]:
+    """Return the 95% interval of a rate (Wilson's, which holds for few episodes and for rates near 0 and 1)."""
+    rate, share = successes / count, _Z * _Z / count
+    centre = (rate + share / 2) / (1 + share)
+    half = _Z / (1 + share) * sqrt(rate * (1 - rate) / count + share / (4 * count))
+    return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def evaluation_row(step: int, seconds: float, outcomes: list[Outcome]) -> dict[str, float | int | str]:
-    """Return a row of `eval.csv`; `steps_to_success` is empty where no episode succeeded."""
-    times = [outcome.steps_to_success for outcome in outcomes if outcome.steps_to_success is not None]
-    return {
-        "step": step,
-        "time": round(seconds, 3),
-        "episodes": len(outcomes),
-        "success": float(np.mean([outcome.success for outcome in outcomes])),
-        "return": float(np.mean([outcome.reward for outcome in outcomes])),
-        "steps_to_success": float(np.mean(times)) if times else "",
-        "path_length": float(np.mean([outcome.path_length for outcome in outcomes])),
-    }
+def make_test_env(config: Config) -> gymnasium.Env:
+    """Make the environment in which a run's policy is tested."""
+    return make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved)
+
+
+def evaluate(env: gymnasium.Env, policy: Policy, seeds: Sequence[int]) -> Evaluation:
+    """Run one episode per seed, without exploration."""
+    return Evaluation.of(collect_episode(env, policy, seed, explore=False) for seed in seeds)
+
+
+def measuring_seeds(seed: int, indices: Iterable[int]) -> list[int]:
+    """Return the seeds of the test episodes with these numbers."""
+    return [episode_seed(seed, MEASURING, index) for index in indices]
+
+
+def measure_policy(file: Path, seed: int, episodes: int) -> Evaluation:
+    """Evaluate a policy file in its task's test environment on all cores; their number does not change the result."""
+    workers = min(available_cores(), episodes)
+    shares = [range(start, episodes, workers) for start in range(workers)]
+    if workers == 1:
+        return _measure_share(file, seed, shares[0])
+    context = multiprocessing.get_context("spawn")  # a fork would copy JAX in the middle of its threads' work
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        parts = list(pool.map(_measure_share, [file] * workers, [seed] * workers, shares))
+    return Evaluation(tuple(parts[index % workers].outcomes[index // workers] for index in range(episodes)))
+
+
+def _measure_share(file: Path, seed: int, indices: range) -> Evaluation:
+    policy, config = load_policy(file)
+    return evaluate(make_test_env(config), policy, measuring_seeds(seed, indices))

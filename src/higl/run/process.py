@@ -1,4 +1,4 @@
-"""What must be decided before NumPy and JAX are imported: cores, threads, device, the cache of compiled programs.
+"""Setting up a process before NumPy and JAX are imported: cores, threads, device, cache of compiled programs.
 
 Imports nothing heavy, so that the command line can call it first.
 """
@@ -9,35 +9,70 @@ import hashlib
 import importlib.metadata
 import os
 import platform
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from higl.errors import SettingsError
 
-# JAX's own word for each device that a user may name.
+# JAX's name for each device that a user may choose.
 DEVICES = {"cpu": "cpu", "gpu": "cuda"}
 
 
 def prepare_process(cores: Sequence[int] = (), device: str | None = None) -> None:
-    """Pin this process and its threads, and set what NumPy and JAX read when they are imported.
+    """Pin this process and its threads, and set the variables that NumPy and JAX read when they are imported.
 
-    A variable that the user has set already wins.
+    Variables that the user has set keep their values.
 
     Raises:
         SettingsError: there is no such core.
     """
     if cores:
         pin_cores(cores)
-    # Acting multiplies tiny matrices with vectors: handing those to other threads costs more than the product.
+    # Acting multiplies small matrices with vectors: handing those to other threads costs more than the product.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if device is not None:
         os.environ["JAX_PLATFORMS"] = DEVICES[device]
+    use_compilation_cache()
+
+
+def use_compilation_cache() -> None:
+    """Keep compiled programs between processes, unless the user has chosen a place; JAX may be imported already."""
     cache = compilation_cache()
-    if cache is not None:
-        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
-        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+    if cache is None:
+        return
+    settings = {
+        "jax_compilation_cache_dir": str(cache),
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    if "jax" not in sys.modules:
+        for name, value in settings.items():
+            os.environ.setdefault(name.upper(), str(value))
+        return
+    import jax
+
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
+        for name, value in settings.items():
+            jax.config.update(name, value)
+
+
+def check_device(device: str | None) -> None:
+    """Reject a device that JAX does not find. Imports JAX.
+
+    Raises:
+        SettingsError: there is no such device, and what to install.
+    """
+    import jax
+
+    try:
+        jax.devices()
+    except Exception as error:
+        if device is None:  # not our choice
+            raise
+        hint = "; for an NVIDIA GPU: pip install 'jax[cuda12]'" if device == "gpu" else ""
+        raise SettingsError(f"--device {device}: JAX finds none here{hint}") from error
 
 
 def pin_cores(cores: Sequence[int]) -> None:
@@ -52,14 +87,14 @@ def pin_cores(cores: Sequence[int]) -> None:
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def compilation_cache() -> Path | None:
-    """Return a folder for compiled programs, one for each jaxlib version and kind of processor; None: no such place."""
+    """Return a folder for compiled programs, one per jaxlib version and kind of processor; None if not writable."""
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "higl"
         folder = base / f"jax-{importlib.metadata.version('jaxlib')}-{_processor_kind()}"

@@ -1,4 +1,4 @@
-"""What a person sees of a run: a live display in a terminal, plain lines elsewhere, or only warnings."""
+"""Progress displays: a live one in a terminal, plain lines elsewhere, or warnings only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from higl.run.observers import Observer, Row
 from higl.text import duration
 
 # Episodes over which speed and success are averaged.
@@ -21,49 +22,12 @@ _WINDOW = 20
 _PLAIN_LINE_SECONDS = 30.0
 
 
-class Progress(Protocol):
-    """What the training loop tells."""
-
-    def begin(self, name: str, step: int, total: int) -> None:
-        """Start at a step, of so many in all."""
-
-    def episode(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Show an episode's measurements."""
-
-    def evaluation(self, row: Mapping[str, Any]) -> None:
-        """Show an evaluation."""
-
-    def note(self, text: str) -> None:
-        """Say something once."""
+class Silent(Observer):
+    """Shows warnings only, on standard error."""
 
     def warn(self, text: str) -> None:
-        """Say something once that even a quiet run should say."""
-
-    def end(self) -> None:
-        """Leave the terminal as it was."""
-
-
-class Silent:
-    """Warnings only, on standard error."""
-
-    def begin(self, name: str, step: int, total: int) -> None:
-        """Do nothing."""
-
-    def episode(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Do nothing."""
-
-    def evaluation(self, row: Mapping[str, Any]) -> None:
-        """Do nothing."""
-
-    def note(self, text: str) -> None:
-        """Do nothing."""
-
-    def warn(self, text: str) -> None:
-        """Write a warning."""
+        """Print a warning."""
         print(f"higl: {text}", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Do nothing."""
 
 
 class Recent:
@@ -71,19 +35,19 @@ class Recent:
 
     def __init__(self, step: int, total: int):
         self.step, self.total = step, total
-        # Starts with the end of the first episode: before it everything is compiled.
+        # Starts at the end of the first episode, which includes compiling everything.
         self._times: deque[tuple[float, int]] = deque(maxlen=_WINDOW + 1)
         self._metrics: deque[Mapping[str, float]] = deque(maxlen=_WINDOW)
 
-    def add(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Take in an episode."""
-        self.step = step
-        self._times.append((time.perf_counter(), step))
-        self._metrics.append(metrics)
+    def add(self, row: Row) -> None:
+        """Add an episode."""
+        self.step = int(row["step"])
+        self._times.append((time.perf_counter(), self.step))
+        self._metrics.append({name: value for name, value in row.items() if not isinstance(value, str)})
 
     @property
     def speed(self) -> float:
-        """Return environment steps per second; 0 while it is not known."""
+        """Environment steps per second; 0 until it is known."""
         if not self._times:
             return 0.0
         (start, first), (end, last) = self._times[0], self._times[-1]
@@ -91,7 +55,7 @@ class Recent:
 
     @property
     def seconds_left(self) -> float | None:
-        """Return an estimate of the time that is left."""
+        """Estimate of the remaining time, None until it is known."""
         return max(0, self.total - self.step) / self.speed if self.speed > 0 else None
 
     def mean(self, name: str) -> float | None:
@@ -112,21 +76,21 @@ class Recent:
 
 
 class PlainLines(Silent):
-    """A line now and then, for files and pipes."""
+    """Prints a line now and then, for files and pipes."""
 
     def begin(self, name: str, step: int, total: int) -> None:
         """Start the averages."""
         self._recent = Recent(step, total)
         self._next_line = time.perf_counter()
 
-    def episode(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Print a line if the last one is a while ago."""
-        self._recent.add(step, metrics)
+    def episode(self, row: Row) -> None:
+        """Print a line if the last one is some time ago."""
+        self._recent.add(row)
         if time.perf_counter() >= self._next_line:
             self._next_line = time.perf_counter() + _PLAIN_LINE_SECONDS
             self.note(status_line(self._recent))
 
-    def evaluation(self, row: Mapping[str, Any]) -> None:
+    def evaluation(self, row: Row) -> None:
         """Print the evaluation."""
         self.note(evaluation_line(row))
 
@@ -136,12 +100,12 @@ class PlainLines(Silent):
 
 
 class LiveDisplay(Silent):
-    """A few lines at the bottom of a terminal that are kept up to date; notes scroll above them."""
+    """Keeps a few lines at the bottom of a terminal up to date; notes scroll above them."""
 
     def __init__(self, console: Console):
         self._console = console
         self._live: Live | None = None
-        self._evaluation: Mapping[str, Any] | None = None
+        self._evaluation: Row | None = None
 
     def begin(self, name: str, step: int, total: int) -> None:
         """Open the display."""
@@ -149,12 +113,12 @@ class LiveDisplay(Silent):
         self._live = Live(self._picture(), console=self._console, refresh_per_second=4, redirect_stderr=False)
         self._live.start()
 
-    def episode(self, step: int, metrics: Mapping[str, float]) -> None:
+    def episode(self, row: Row) -> None:
         """Update the display."""
-        self._recent.add(step, metrics)
+        self._recent.add(row)
         self._update()
 
-    def evaluation(self, row: Mapping[str, Any]) -> None:
+    def evaluation(self, row: Row) -> None:
         """Update the display."""
         self._evaluation = row
         self._update()
@@ -195,8 +159,8 @@ class LiveDisplay(Silent):
         return Group(bar, facts)
 
 
-def make_progress(*, quiet: bool) -> Progress:
-    """Return what suits where the output goes."""
+def make_progress(*, quiet: bool) -> Observer:
+    """Return the display that suits where the output goes."""
     if quiet:
         return Silent()
     return LiveDisplay(Console()) if sys.stdout.isatty() else PlainLines()
@@ -223,7 +187,7 @@ def status_line(recent: Recent) -> str:
 
 
 def speed_text(recent: Recent) -> str:
-    """Return the speed, and the time that is left at that speed."""
+    """Return the speed and the remaining time."""
     if recent.seconds_left is None:
         return "speed not known yet"
     return f"{recent.speed:,.0f} steps/s, {duration(recent.seconds_left)} left"

@@ -145,6 +145,21 @@ def run_status(path: Path, facts: Mapping[str, Any], steps: int) -> str:
     return noted
 
 
+def policy_path(path: Path) -> Path:
+    """Return the policy file of a run folder; a file is returned as it is.
+
+    Raises:
+        RunFolderError: there is none.
+    """
+    if path.is_file():
+        return path
+    if not is_run(path):
+        raise WrongFolderError(f"{path} is neither a run folder nor a policy file")
+    if not (path / POLICY).exists():
+        raise RunFolderError(f"{path} has no policy yet: it is written with the first checkpoint")
+    return path / POLICY
+
+
 # --- Metrics and evaluations ----------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,119 @@
+"""Environments from whatever a user gives: the name of a task, an environment, or a function that makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+from gymnasium.vector import VectorEnv
+
+from higl.envs.adapt import make_vector
+from higl.envs.check import check_env
+from higl.envs.make import adapted, is_own, make_env
+from higl.errors import SettingsError
+
+EnvironmentLike = str | gymnasium.Env | Callable[[], gymnasium.Env]
+"""A task's short name or Gymnasium id, an environment, or a function that makes one."""
+
+
+class Source:
+    """Makes the training and test environments of one agent.
+
+    Args:
+        env: where training environments come from.
+        test_env: where test environments come from. None: the task's test mode, another of what `env` makes, or `env`
+            itself.
+        reward: "sparse" or "dense"; only our own tasks use it.
+
+    Attributes:
+        has_name: whether `env` is a name, so that the command line can make the same environment.
+        task: that name, or the name of the environment, see `environment_name`.
+    """
+
+    def __init__(self, env: EnvironmentLike, test_env: EnvironmentLike | None = None, reward: str = "sparse"):
+        self._env, self._test_env, self._reward = env, test_env, reward
+        self._first: gymnasium.Env | None = None
+        self.has_name = isinstance(env, str)
+        self.task = env if isinstance(env, str) else environment_name(self.first)
+
+    @property
+    def reward(self) -> str:
+        """Reward of one of our own tasks: the one that a given environment was made with, else as asked for."""
+        spec = None if self.has_name else self.first.spec
+        return spec.kwargs.get("reward", self._reward) if spec is not None and is_own(spec.id) else self._reward
+
+    @property
+    def first(self) -> gymnasium.Env:
+        """The first training environment, checked; the same object every time."""
+        if self._first is None:
+            self._first = _make(self._env, self._reward, "train")
+            name = self._env if isinstance(self._env, str) else environment_name(self._first)
+            check_env(self._first, name)
+        return self._first
+
+    @property
+    def action_dtype(self) -> Any:
+        """Type of the numbers in an action."""
+        return self.first.action_space.dtype
+
+    def training_env(self, *, num_envs: int, observe_achieved: bool, processes: bool) -> gymnasium.Env | VectorEnv:
+        """Return the training environment, or a vector environment if `num_envs` is more than 1.
+
+        Raises:
+            SettingsError: several are asked for, and only one environment was given.
+        """
+        if num_envs == 1:
+            return adapted(self.first, observe_achieved)
+        if isinstance(self._env, gymnasium.Env):
+            raise SettingsError(
+                "num_envs: one environment cannot be copied; give its Gymnasium id or a function that makes it"
+            )
+        return make_vector([_Factory(self._env, self._reward, observe_achieved)] * num_envs, processes=processes)
+
+    def test_env(self, *, observe_achieved: bool) -> gymnasium.Env:
+        """Return the environment of the evaluations."""
+        env = _make(self._env if self._test_env is None else self._test_env, self._reward, "test")
+        if self._test_env is not None:
+            check_env(env, environment_name(env))
+        return adapted(env, observe_achieved)
+
+
+@dataclass(frozen=True)
+class _Factory:
+    """Makes a training environment in the process that calls it."""
+
+    source: EnvironmentLike
+    reward: str
+    observe_achieved: bool
+
+    def __call__(self) -> gymnasium.Env:
+        return adapted(_make(self.source, self.reward, "train"), self.observe_achieved)
+
+
+def _make(source: EnvironmentLike, reward: str, mode: str) -> gymnasium.Env:
+    if isinstance(source, str):
+        return make_env(source, reward, mode)
+    env = source() if callable(source) and not isinstance(source, gymnasium.Env) else source
+    if not isinstance(env, gymnasium.Env):
+        raise TypeError(f"expected a Gymnasium environment, a function that makes one, or a name, not {type(env)}")
+    return env
+
+
+def environment_name(env: gymnasium.Env) -> str:
+    """Return the Gymnasium id that makes such an environment, or a name that is not an id.
+
+    An environment that was made with options, or wrapped, differs from what its id makes: `higl/PointMaze-v0+Flip`.
+    """
+    spec = env.spec
+    if spec is None:
+        return type(env.unwrapped).__name__
+    registered = gymnasium.registry.get(spec.id)
+    usual = registered.kwargs | {"max_episode_steps": registered.max_episode_steps} if registered else {}
+    made = spec.kwargs | {"max_episode_steps": spec.max_episode_steps}
+    if is_own(spec.id):
+        usual |= {"mode": "train", "reward": made.get("reward")}  # the reward is a setting
+    usual["render_mode"] = made.get("render_mode")
+    options = [name for name, value in made.items() if name not in usual or repr(usual[name]) != repr(value)]
+    return "+".join([spec.id, *sorted(options), *(wrapper.name for wrapper in spec.additional_wrappers)])

@@ -1,0 +1,35 @@
+"""Checks before a run starts: settings, environment and trained networks must fit together."""
+
+from __future__ import annotations
+
+from higl.algo.policy import Spaces
+from higl.errors import SettingsError, TaskError
+from higl.settings.config import Config
+
+
+def check_spaces(config: Config, spaces: Spaces) -> None:
+    """Reject settings that do not fit the environment.
+
+    Raises:
+        SettingsError: which setting, and why.
+    """
+    if len(config.high.subgoal_range) not in (1, spaces.goal):
+        raise SettingsError(f"high.subgoal_range: expected 1 or {spaces.goal} numbers for the task {config.task}")
+    if any(entry >= spaces.observation for entry in config.low.hidden_entries):
+        raise SettingsError(f"low.hidden_entries: the observation of {config.task} has {spaces.observation} entries")
+
+
+def check_same_spaces(here: Spaces, trained_for: Spaces) -> None:
+    """Reject an environment whose spaces differ from those that the agent was trained for.
+
+    Raises:
+        TaskError: both in words.
+    """
+    if here != trained_for:
+        raise TaskError(f"the agent expects {_in_words(trained_for)}; this environment has {_in_words(here)}")
+
+
+def _in_words(spaces: Spaces) -> str:
+    ends = zip(spaces.action_low, spaces.action_high, strict=True)
+    ranges = ", ".join(f"{low:g} to {high:g}" for low, high in ends)
+    return f"observations of {spaces.observation} numbers, goals of {spaces.goal}, and actions in {ranges}"
