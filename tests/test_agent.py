@@ -351,7 +351,7 @@ def test_a_damaged_file_is_told(trained, tmp_path):
         higl.HIGL.load(path, make)
     with pytest.raises(PolicyFileError, match="missing"):
         higl.HIGL.load(tmp_path / "nothing", make)
-    with pytest.raises(PolicyFileError, match="is a folder, and not that of a run"):
+    with pytest.raises(PolicyFileError, match="is a folder, but not a run folder"):
         higl.HIGL.load(tmp_path, make)
 
 

@@ -194,7 +194,7 @@ def test_damaged_and_old_folders(folder):
     facts = folder.path / "run.json"
     content = facts.read_text()
     facts.write_text(content.replace('"format": 2', '"format": 1'))
-    with pytest.raises(RunFolderError, match="has format 1, and this version of higl reads format 2"):
+    with pytest.raises(RunFolderError, match="has format 1; this version of higl reads format 2"):
         read_facts(folder.path)
     facts.write_text(content[:20])
     with pytest.raises(RunFolderError, match=r"run\.json is damaged"):

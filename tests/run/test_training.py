@@ -21,9 +21,8 @@ from higl.run.checkpoint import Checkpoints, differing
 from higl.run.observers import Row
 from higl.run.policy_file import load_policy, read_arrays
 from higl.run.progress import Silent
-from higl.run.reading import read_config, read_facts
-from higl.run.seeds import EVALUATION, MEASURING, TRAINING, episode_seed
-from higl.run.snapshot_store import MOST_KEPT, SnapshotStore, load_snapshot
+from higl.run.reading import SnapshotFile, read_config, read_facts
+from higl.run.snapshot_store import SnapshotStore
 from higl.run.training import open_training
 from higl.settings.config import Config
 from higl.settings.layers import apply
@@ -77,7 +76,7 @@ def assert_same_run(first: Path, second: Path) -> None:
     names = [[place.name for place in SnapshotStore(path / "snapshots").paths()] for path in (first, second)]
     assert names[0] == names[1]
     for name in names[0]:
-        one, other = (load_snapshot(path / "snapshots" / name) for path in (first, second))
+        one, other = (SnapshotFile(0, path / "snapshots" / name).load() for path in (first, second))
         assert differing(one, other) == []
 
 
@@ -129,7 +128,7 @@ def test_the_finished_run(whole):
     policy, config = load_policy(whole / "policy.safetensors")
     assert config == settings()
     assert policy.period == 5
-    snapshot = load_snapshot(whole / "snapshots" / "000000000200.npz")
+    snapshot = SnapshotFile(200, whole / "snapshots" / "000000000200.npz").load()
     assert snapshot["eval_paths"].shape == (2, tiny.LENGTH + 1, 2)
     assert snapshot["eval_success"].shape == (2,)
 
@@ -260,20 +259,3 @@ def test_a_failing_snapshot_does_not_end_the_run(tmp_path, monkeypatch):
     watcher = Watcher()
     assert train(tmp_path / "run", settings(steps=60), watcher) == 0
     assert watcher.warnings == ["no snapshot at step 60: ZeroDivisionError: no picture"]
-
-
-def test_snapshots_are_thinned_out_evenly(tmp_path):
-    store = SnapshotStore(tmp_path)
-    for index in range(1, 301):
-        (tmp_path / f"{100 * index:012d}.npz").touch()
-        store._thin_out(100 * index, 100)
-        steps = [int(path.stem) for path in store.paths()]
-        assert len(steps) <= MOST_KEPT + 1
-        assert steps[-1] == 100 * index
-    assert len(set(np.diff(steps[1:-1]))) == 1
-
-
-def test_seeds_of_different_streams_and_episodes_differ():
-    seeds = {episode_seed(0, stream, place) for stream in (TRAINING, EVALUATION, MEASURING) for place in range(1000)}
-    assert len(seeds) == 3000
-    assert episode_seed(0, TRAINING, 5) == episode_seed(0, TRAINING, 5) != episode_seed(1, TRAINING, 5)

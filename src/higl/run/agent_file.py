@@ -1,4 +1,4 @@
-"""A file with all that an agent has learned and remembers: networks, optimisers, buffers, counters. Free of code."""
+"""A file with the complete state of an agent: networks, optimisers, buffers, counters. It cannot execute code."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def save_agent(path: Path, learner: Learner, config: Config) -> None:
 
 
 def load_agent(path: Path) -> tuple[Config, Arrays, Counters] | None:
-    """Return the settings, arrays and counters of such a file; None if it holds a policy alone.
+    """Return the settings, arrays and counters of such a file; None if it holds only a policy.
 
     Raises:
-        PolicyFileError: the file is missing, damaged or of another format.
+        PolicyFileError: the file is missing, damaged, or has another format.
     """
     metadata, arrays = read_arrays(path)
     if metadata.get("kind") != KIND:

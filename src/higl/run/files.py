@@ -16,7 +16,7 @@ EVALUATION_COLUMNS = ("step", "time", "episodes", "success", "return", "steps_to
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write a file and wait until the disk has it."""
+    """Write a file and flush it to disk."""
     with open(path, "wb") as file:
         file.write(content)
         file.flush()
@@ -24,7 +24,7 @@ def write_durably(path: Path, content: bytes) -> None:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file beside, then put it in the place of the old one in one step."""
+    """Write a file under another name, then rename it, which replaces the old one in one step."""
     beside = path.with_name(f".{path.name}.new")
     try:
         write_durably(beside, content)
@@ -36,7 +36,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Wait until the disk has a folder's list of names."""
+    """Flush a folder's list of names to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""The names of runs: a function of their settings, so that the same run has the same folder in every figure."""
+"""Names of runs, from their settings alone: the same settings always get the same folder."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from higl.settings.layers import setting_types
 from higl.settings.presets import has_rewards, preset
 from higl.text import number_text
 
-# Settings that a name tells in its own place, or that do not tell two runs apart.
+# Settings that have a place of their own in a name, or that do not distinguish runs.
 _OWN_PLACE = ("task", "reward", "algo", "preset", "seed", "steps")
 _LONGEST = 80
 
 
 def variant_name(config: Config) -> str:
-    """Return what tells a run's settings from the preset `best` of its task and algorithm; empty if nothing does.
+    """Return how a run's settings differ from the preset `best` of its task and algorithm; empty if they do not.
 
     `coverage60-novelty60`, `relabel`, `paper`, `paper-shift4`.
     """
@@ -44,7 +44,7 @@ def algorithm_name(config: Config) -> str:
 
 
 def run_name(config: Config) -> str:
-    """Return the name of a run's folder, from `higl train` too: `ant-maze-u-sparse-higl-coverage60-0`."""
+    """Return the name of a run's folder: `ant-maze-u-sparse-higl-coverage60-0`."""
     return f"{task_name(config)}-{algorithm_name(config)}-{config.seed}"
 
 

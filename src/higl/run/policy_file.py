@@ -1,4 +1,4 @@
-"""`policy.safetensors`: both actors, and the settings and spaces that acting needs. Small, and free of code."""
+"""`policy.safetensors`: both actors, the settings and the spaces. Small; reading it cannot execute code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KIND = "policy"
 
 
 def save_policy(path: Path, policy: Policy, config: Config, spaces: Spaces) -> None:
-    """Write what is needed to act."""
+    """Write everything that acting needs."""
     arrays = _layers("low", policy.low_actor) | _layers("high", policy.high_actor)
     metadata = {
         "format": FORMAT,
@@ -37,14 +37,14 @@ def save_policy(path: Path, policy: Policy, config: Config, spaces: Spaces) -> N
 
 
 def load_policy(path: Path) -> tuple[Policy, Config]:
-    """Read a policy and the settings of the run that it comes from.
+    """Read a policy and the settings of its run.
 
     Raises:
-        PolicyFileError: the file is missing, damaged or of another format.
+        PolicyFileError: the file is missing, damaged, or has another format.
     """
     metadata, arrays = read_arrays(path)
     if metadata.get("kind", KIND) != KIND:
-        raise PolicyFileError(f"{path} holds a {metadata['kind']}, not a policy alone")
+        raise PolicyFileError(f"{path} holds an {metadata['kind']}, not a policy")
     config = stored_config(path, metadata)
     spaces = msgspec.json.decode(metadata["spaces"], type=Spaces)
     return Policy(config, spaces, _mlp("low", arrays), _mlp("high", arrays)), config
@@ -63,19 +63,19 @@ def stored_config(path: Path, metadata: dict[str, str]) -> Config:
 
 
 def write_arrays(path: Path, metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> None:
-    """Write named arrays and what belongs to them into one file, with a checksum over all of it."""
+    """Write named arrays and metadata to one file, with a checksum of everything."""
     metadata = metadata | {"sha256": _digest(metadata, arrays)}
     replace_file(path, safetensors.numpy.save(arrays, metadata))
 
 
 def read_arrays(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-    """Read and check a file of arrays. Nothing in it can execute code.
+    """Read a file of arrays and verify its checksum. Reading cannot execute code.
 
     Raises:
-        PolicyFileError: the file is missing, damaged or of another format.
+        PolicyFileError: the file is missing, damaged, or has another format.
     """
     if path.is_dir():
-        raise PolicyFileError(f"{path} is a folder, and not that of a run (it has no run.json)")
+        raise PolicyFileError(f"{path} is a folder, but not a run folder (it has no run.json)")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = dict(file.metadata() or {})
@@ -85,7 +85,7 @@ def read_arrays(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     except (OSError, SafetensorError) as error:
         raise PolicyFileError(f"{path} cannot be read: {error}") from None
     if metadata.get("format") != FORMAT:
-        raise PolicyFileError(f"{path} has format {metadata.get('format')}, and this version reads {FORMAT}")
+        raise PolicyFileError(f"{path} has format {metadata.get('format')}; this version of higl reads format {FORMAT}")
     if metadata.pop("sha256", None) != _digest(metadata, arrays):
         raise PolicyFileError(f"{path} is damaged (its checksum differs)")
     return metadata, arrays
@@ -101,13 +101,13 @@ def _layers(level: str, actor: MLP) -> dict[str, np.ndarray]:
 
 
 def _mlp(level: str, arrays: dict[str, np.ndarray]) -> MLP:
-    """Put an actor together again."""
+    """Rebuild an actor from its arrays."""
     count = len([name for name in arrays if name.startswith(f"{level}.") and name.endswith(".weight")])
     return tuple(Layer(arrays[f"{level}.{place}.weight"], arrays[f"{level}.{place}.bias"]) for place in range(count))
 
 
 def _digest(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
-    """Return the checksum of all that the file says."""
+    """Return the checksum of metadata and arrays."""
     checksum = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for name in sorted(arrays):
         checksum.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())

@@ -118,7 +118,7 @@ def read_facts(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise RunFolderError(f"{path / FACTS} cannot be read ({error.strerror})") from None
     if written != FORMAT:
-        raise RunFolderError(f"{path / FACTS} has format {written}, and this version of higl reads format {FORMAT}")
+        raise RunFolderError(f"{path / FACTS} has format {written}; this version of higl reads format {FORMAT}")
     return facts
 
 

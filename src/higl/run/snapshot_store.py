@@ -1,4 +1,4 @@
-"""`snapshots/STEP.npz`: the landmarks and the evaluation's paths at some evaluations of a run, for the figures."""
+"""`snapshots/STEP.npz`: landmarks and evaluation paths at some evaluations of a run, for the figures."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MOST_KEPT = 40
 
 
 class SnapshotStore:
-    """The snapshots of one run: all of them at first; later every second, every fourth one, and so on."""
+    """The snapshots of one run: all of them at first, later every second, every fourth, and so on."""
 
     def __init__(self, folder: Path):
         self.folder = folder
 
     def take(self, learner: Learner, env: gymnasium.Env, episodes: list[Episode]) -> None:
-        """Write a snapshot of a learner and of its evaluation. Draws nothing from the run's randomness."""
+        """Write a snapshot of a learner and its evaluation. Does not change the run's randomness."""
         arrays = {
             "eval_paths": padded_paths([episode.achieved for episode in episodes]),
             "eval_success": np.array([bool(episode.success.any()) for episode in episodes]),
@@ -50,7 +50,7 @@ class SnapshotStore:
     def _thin_out(self, step: int, every: int) -> None:
         """Keep the newest, and the first of each of at most `MOST_KEPT` equal parts of the run so far.
 
-        Which ones are kept depends on their steps alone, so that an interrupted run ends with the same.
+        Which ones are kept depends on their steps alone, so that an interrupted run keeps the same ones.
         """
         part = every
         while step // part >= MOST_KEPT:
@@ -68,9 +68,3 @@ def padded_paths(paths: list[np.ndarray]) -> np.ndarray:
     for row, path in zip(stacked, paths, strict=True):
         row[: len(path)] = path
     return stacked
-
-
-def load_snapshot(path: Path) -> dict[str, np.ndarray]:
-    """Read a snapshot; nothing in it can execute code."""
-    with np.load(path, allow_pickle=False) as file:
-        return dict(file)

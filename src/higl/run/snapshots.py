@@ -1,7 +1,7 @@
-"""Snapshots: what a run knows of its goal space at a moment, small enough to keep at every evaluation.
+"""Snapshots: the visited states, landmarks and graph of a run at one moment, small enough to keep many.
 
-The maps of `higl landmarks` and the report page are drawn from these. Taking one draws from keys of its own and
-leaves the learner and the environment as they were.
+The maps of `higl landmarks` and the report page are drawn from these. Taking one uses its own random keys and changes
+neither the learner nor the environment.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from higl.algo.low import subgoal_target
 from higl.envs.maps import Maze
 
 VISITED = 2_000
-"""Visited states in a snapshot, at most."""
-# Sets the keys of snapshots apart from those of the learner, which are folded with the number of an episode.
+"""Most visited states in a snapshot."""
+# Separates the keys of snapshots from those of the learner, which are folded with the number of an episode.
 _OWN_KEY = 0x5EE
 
 Snapshot = dict[str, np.ndarray]
 
 
 def take_snapshot(learner: Learner, env: gymnasium.Env, episode: Episode | None) -> Snapshot:
-    """Return what there is to draw, as arrays of float32 and int32; what does not exist is empty.
+    """Return everything that figures draw, as float32 and int32 arrays; parts that do not exist are empty.
 
     Always: `step` [], `visited` [N, G] (a sample of the goal-space points in the low level's buffer), `walls` [W, 4]
     (low x, low y, high x, high y of a maze's walls), `radius` [] (of success; NaN if unknown). With landmarks:
     `coverage` [C, G], `novelty` [K, G], `novelty_score` [K], `planning` [] (1 once the planner guides the high level).
 
-    Of the first state of an episode: `state` [G], `goal` [G], `subgoal` [G] (the point that the high level asks for),
-    and where it asked for all along the episode, `subgoals` [S, G]. With landmarks also the graph: `nodes` [N, G]
+    Of the first state of an episode: `state` [G], `goal` [G], `subgoal` [G] (the point that the high level asks for);
+    of the whole episode the points that it asked for, `subgoals` [S, G]. With landmarks also the graph: `nodes` [N, G]
     (state, coverage, novelty, goal), `edges` [E, 2] (from, to), `edge_weights` [E], `path` [L] (nodes of the shortest
     path to the goal), `selected` [G], `pseudo_landmark` [G].
     """
@@ -63,7 +63,7 @@ def take_snapshot(learner: Learner, env: gymnasium.Env, episode: Episode | None)
 
 @lru_cache(maxsize=4)
 def _program(stages: Stages) -> Any:
-    """Return the compiled program of a learner's stages: one for each learner that is in use."""
+    """Return the compiled program for a learner's stages."""
 
     def program(
         state: LearnerState,
@@ -98,7 +98,7 @@ def _program(stages: Stages) -> Any:
 
 
 def _places(size: int, learner: Learner) -> tuple[np.ndarray, int]:
-    """Return where to look in a buffer that holds `size` rows, always as many places, and how many of them count."""
+    """Return `VISITED` rows to read from a buffer that holds `size` rows, and how many of them are valid."""
     rng = np.random.default_rng([_OWN_KEY, learner.config.seed, learner.steps])
     count = min(size, VISITED)
     places = np.zeros(VISITED, np.int32)
@@ -127,7 +127,7 @@ def _of_episode(learner: Learner, episode: Episode) -> Snapshot:
 
 
 def _split(learner: Learner, found: Snapshot) -> tuple[np.ndarray, np.ndarray]:
-    """Return the landmarks that there are: by coverage [C, G], by novelty [K, G]."""
+    """Return the landmarks that are present: by coverage [C, G], by novelty [K, G]."""
     coverage = learner.config.landmarks.coverage
     points, present = found["landmarks"], found["present"].copy()
     if int(learner.state.low_buffer.size) == 0:
@@ -165,7 +165,7 @@ def _node_of(index: int, present: np.ndarray, count: int) -> int:
 
 
 def _shortest_path(weights: np.ndarray, first: int) -> np.ndarray:
-    """Return the nodes from the state over the selected one to the goal: [L]."""
+    """Return the nodes from the state through the selected one to the goal: [L]."""
     goal = len(weights) - 1
     _, before = dijkstra(np.maximum(weights, 1e-6), indices=first, return_predecessors=True)
     path = [goal]
@@ -185,7 +185,7 @@ def _scene(env: gymnasium.Env) -> Snapshot:
 
 
 def _empty(goal_size: int) -> Snapshot:
-    """Return every part of a snapshot, with nothing in it."""
+    """Return every part of a snapshot, empty."""
     points, point = np.zeros((0, goal_size), np.float32), np.zeros(0, np.float32)
     return {
         "visited": points, "coverage": points, "novelty": points, "subgoals": points, "nodes": points,
@@ -196,6 +196,6 @@ def _empty(goal_size: int) -> Snapshot:
 
 
 def _plain(value: Any) -> np.ndarray:
-    """Return a value as an array of its own, of float32 or int32."""
+    """Return a copy of a value as a float32 or int32 array."""
     kind = np.float32 if np.issubdtype(np.asarray(value).dtype, np.floating) else np.int32
     return np.array(value, kind)
