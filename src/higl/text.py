@@ -12,18 +12,18 @@ def steps_text(steps: float) -> str:
 
 
 def number_text(number: float) -> str:
-    """Return a number as short as it can be told from any other: 4, 0.02, 1e-05, 0.1234567."""
+    """Return the shortest text that stands for exactly this number: 4, 0.02, 1e-05, 0.1234567."""
     short = f"{number:g}"
     return short if isinstance(number, float) and float(short) == number else repr(number)
 
 
 def counted(number: int | str, what: str) -> str:
-    """Return a number of things as people say it: '1 core', '2 cores'."""
+    """Return a number with its noun in the singular or plural: '1 core', '2 cores'."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it."""
+    """Return a time for people: 42s, 3m 20s, 2h 05m."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
