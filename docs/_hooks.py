@@ -1,7 +1,8 @@
-"""What the site's build adds: the table of settings, and links from the algorithm to the lines of the code.
+"""Additions to the site that are made from the code when it is built, so that they cannot go stale.
 
-In a page, `{{ settings }}` becomes the tables of settings, and `[[module:name]]` a link to where `name` is defined in
-`higl/module.py`, on a page with that file's source. So neither goes stale.
+- `{{ settings }}` becomes the tables of settings.
+- `[[module:name]]` becomes a link to the line that defines `name`, on a page with the source of `higl/module.py`.
+- The tables of modules in `architecture.md` get links, and must list exactly the modules that exist.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from higl.settings.presets import PRESET_TASKS, preset
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "higl"
 EXAMPLES = SOURCE.parents[1] / "examples"
 _LINK = re.compile(r"\[\[([\w/]+):([\w.]+)\]\]")
+_PACKAGE = re.compile(r"### `(\w+)/`")
+_MODULE = re.compile(r"\| `(\w+)\.py` \|")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add a page with the source of each module that a page may link to."""
+    """Add a page with the source of each module and example."""
     sources = [(path.relative_to(SOURCE), f"higl/{path.relative_to(SOURCE)}", path) for path in SOURCE.rglob("*.py")]
     sources += [(Path("examples", path.name), f"examples/{path.name}", path) for path in EXAMPLES.glob("*.py")]
     for place, title, path in sorted(sources):
@@ -44,6 +47,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Fill in settings and links."""
     if page.file.src_uri.startswith("source/"):
         return markdown
+    if page.file.src_uri == "architecture.md":
+        markdown = link_modules(markdown)
     if "{{ settings }}" in markdown:
         markdown = markdown.replace("{{ settings }}", settings_tables())
     return _LINK.sub(lambda match: link(*match.groups(), depth=page.file.src_uri.count("/")), markdown)
@@ -81,6 +86,31 @@ def lines_of(module: str) -> dict[str, int]:
 
     visit(ast.parse(path.read_text()), "")
     return found
+
+
+def link_modules(markdown: str) -> str:
+    """Return the page "Architecture" with a link from each row of its tables of modules to the module's source.
+
+    Raises:
+        PluginError: the tables leave out a module, or list one that does not exist.
+    """
+    lines, package, listed = markdown.splitlines(), "", set()
+    for number, text in enumerate(lines):
+        if text.startswith("#"):
+            heading = _PACKAGE.fullmatch(text)
+            package = heading[1] if heading else ""
+        row = _MODULE.match(text)
+        if package and row:
+            module = row[1] if package == "higl" else f"{package}/{row[1]}"
+            listed.add(module)
+            name = f'<a href="source/{module}.html"><code>{row[1]}.py</code></a>'
+            lines[number] = f"| {name} |{text.removeprefix(row[0])}"
+    existing = {path.relative_to(SOURCE).with_suffix("").as_posix() for path in SOURCE.rglob("*.py")}
+    existing = {module for module in existing if not module.endswith(("__init__", "__main__"))}
+    if listed != existing:
+        missing, gone = sorted(existing - listed), sorted(listed - existing)
+        raise PluginError(f"architecture.md: not listed: {missing}; listed, but not there: {gone}")
+    return "\n".join(lines) + "\n"
 
 
 # --- Settings -------------------------------------------------------------------------------------------------------

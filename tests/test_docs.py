@@ -1,11 +1,13 @@
 """The documentation builds without warnings, lists every task and setting, and loads nothing from other hosts."""
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from mkdocs.exceptions import PluginError
 
 from higl.envs.tasks import TASKS
 from higl.settings.config import Config
@@ -63,6 +65,16 @@ def test_every_setting_is_listed(site):
     page = (site / "settings.html").read_text()
     for name in setting_types(Config):
         assert f"<code>{name}</code>" in page, name
+
+
+def test_architecture_page_must_list_every_module():
+    link_modules = runpy.run_path(str(ROOT / "docs" / "_hooks.py"))["link_modules"]
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert '<a href="source/algo/td3.html">' in link_modules(page)
+    with pytest.raises(PluginError, match=r"not listed: \['algo/td3'\]"):
+        link_modules(page.replace("| `td3.py` |", "| TD3 |"))
+    with pytest.raises(PluginError, match=r"not there: \['algo/td4'\]"):
+        link_modules(page.replace("| `td3.py` |", "| `td4.py` | |\n| `td3.py` |"))
 
 
 def test_python_of_the_pages_compiles():
