@@ -10,7 +10,7 @@ landmark differs, the share whose pseudo-landmark moves by more than half the sh
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from higl.algo.high import pseudo_landmark
+from higl.algo import planner
 from higl.algo.learner import Learner, LearnerState
 from higl.algo.policy import Spaces
 from higl.algo.replay import sample
@@ -53,11 +53,14 @@ def compare(learner: Learner, neighbours: int, state: LearnerState, key: jax.Arr
     stages, config = learner.stages, learner.config
     rows_key, landmark_key = jax.random.split(key)
     rows = sample(state.high_buffer, rows_key, config.high.batch_size)
-    graph = stages.graph(state.low.networks, state.low_buffer, state.novelty.queue, landmark_key)
-    near = stages.plan(state.low.networks, graph, rows, neighbours)
-    full = stages.plan(state.low.networks, graph, rows, 0)
-    near_pseudo = pseudo_landmark(config.landmarks, rows.achieved, near.achieved)
-    full_pseudo = pseudo_landmark(config.landmarks, rows.achieved, full.achieved)
+    graph = stages.graph(state, landmark_key)
+    query = planner.Query(rows.observation, rows.achieved, rows.desired)
+    near, full = (
+        planner.plan(replace(config.landmarks, neighbours=count), stages.distance(state), graph, query)
+        for count in (neighbours, 0)
+    )
+    near_pseudo = planner.pseudo_landmark(config.landmarks, rows.achieved, near.point)
+    full_pseudo = planner.pseudo_landmark(config.landmarks, rows.achieved, full.point)
     return near.index != full.index, jnp.linalg.norm(near_pseudo - full_pseudo, axis=-1)
 
 

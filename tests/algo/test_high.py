@@ -1,6 +1,7 @@
-"""What makes the high level: relabelling, pseudo-landmarks, the landmark loss."""
+"""The high level: relabelling and the landmark loss, by hand and against plain loops."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +9,8 @@ import numpy as np
 import pytest
 
 from higl.algo import high
-from higl.algo.nets import Layer, init_mlp, mlp
-from higl.settings.config import HighConfig, LandmarksConfig
+from higl.algo.nets import Layer, init_mlp
+from higl.settings.config import AdjacencyConfig, Config, HighConfig, LandmarksConfig
 
 OBSERVATION, GOAL, ACTION, PERIOD, BATCH = 4, 2, 3, 5, 7
 
@@ -101,50 +102,24 @@ def test_a_subgoal_that_explains_the_actions_is_not_relabelled():
     np.testing.assert_array_equal(kept, rows.subgoal)
 
 
-def test_pseudo_landmark_by_hand():
-    """Equation 7: from the current state, `shift` towards the landmark; a nearer landmark is passed."""
-    achieved = jnp.array([[1.0, 1.0], [0.0, 0.0], [2.0, 3.0]])
-    selected = jnp.array([[4.0, 5.0], [0.0, 1.0], [2.0, 3.0]])
-    pseudo = high.pseudo_landmark(LandmarksConfig(pseudo="fixed", shift=2.0), achieved, selected)
-    np.testing.assert_allclose(pseudo, [[2.2, 2.6], [0.0, 2.0], [2.0, 3.0]], rtol=1e-6)
-
-
-def test_raw_pseudo_landmark_is_the_landmark():
-    achieved, selected = jnp.zeros((2, 2)), jnp.array([[4.0, 5.0], [0.0, 0.0]])
-    np.testing.assert_array_equal(high.pseudo_landmark(LandmarksConfig(pseudo="raw"), achieved, selected), selected)
-
-
-def test_automatic_shift_is_the_average_distance_of_the_selected_landmarks():
-    achieved = jnp.array([[0.0, 0.0], [1.0, 1.0], [5.0, 5.0]])
-    selected = jnp.array([[3.0, 4.0], [1.0, 2.0], [5.0, 5.0]])
-    shift = (5 + 1 + 0) / 3
-    pseudo = high.pseudo_landmark(LandmarksConfig(pseudo="automatic", shift=99.0), achieved, selected)
-    np.testing.assert_allclose(pseudo, [[0.6 * shift, 0.8 * shift], [1.0, 1.0 + shift], [5.0, 5.0]], rtol=1e-6)
-
-
-def test_capped_pseudo_landmark_does_not_pass_the_landmark():
-    achieved = jnp.array([[1.0, 1.0], [0.0, 0.0]])
-    selected = jnp.array([[4.0, 5.0], [0.0, 1.0]])
-    pseudo = high.pseudo_landmark(LandmarksConfig(pseudo="capped", shift=2.0), achieved, selected)
-    np.testing.assert_allclose(pseudo, [[2.2, 2.6], [0.0, 1.0]], rtol=1e-6)
-
-
-@pytest.mark.parametrize("mode", ["fixed", "capped", "automatic", "raw"])
-def test_a_landmark_at_distance_zero_gives_the_current_state(mode):
-    achieved = jnp.array([[1.0, -2.0], [0.0, 0.0]])
-    pseudo = high.pseudo_landmark(LandmarksConfig(pseudo=mode), achieved, achieved)
-    np.testing.assert_array_equal(pseudo, achieved)
-
-
 # An "embedding" of two numbers: (2x, 3y).
-STRETCH = partial(mlp, (Layer(jnp.diag(jnp.array([2.0, 3.0])), jnp.zeros(2)),))
+STRETCH = (Layer(jnp.diag(jnp.array([2.0, 3.0])), jnp.zeros(2)),)
+
+
+def loss_of(config: Config, achieved: jax.Array, pseudo: jax.Array, *, planning: bool = True) -> Any:
+    """Return the landmark loss as a function of subgoals, with the embedding above."""
+    return partial(high.landmark_loss, config, STRETCH, achieved, pseudo, jnp.asarray(planning))
+
+
+def weighted(coefficient: float, margin: float, scheme: Any = "relative") -> Config:
+    return Config(landmarks=LandmarksConfig(coefficient=coefficient, margin=margin), high=HighConfig(subgoals=scheme))
 
 
 def test_landmark_loss_by_hand():
     """Equations 8 and 9 with an embedding that stretches x by 2 and y by 3."""
     achieved = jnp.array([[1.0, 1.0], [0.0, 0.0], [5.0, 5.0]])
     pseudo = jnp.array([[2.0, 1.0], [0.0, 1.0], [5.0, 5.0]])
-    loss = high.landmark_loss(20.0, 1.0, "relative", STRETCH, achieved, pseudo)
+    loss = loss_of(weighted(20.0, 1.0), achieved, pseudo)
     # Targets (5, 1), (0, 1.2), (5, 5): embeddings 6, 0.6 and 0 away from the pseudo-landmark's.
     value, info = loss(jnp.array([[4.0, 0.0], [0.0, 1.2], [0.0, 0.0]]))
     assert float(info["landmark_loss"]) == pytest.approx(5 / 3)
@@ -156,16 +131,39 @@ def test_landmark_loss_by_hand():
 
 def test_landmark_loss_takes_absolute_subgoals_as_points():
     achieved, pseudo = jnp.array([[7.0, 7.0]]), jnp.array([[1.0, 0.0]])
-    loss = high.landmark_loss(1.0, 0.5, "absolute", STRETCH, achieved, pseudo)
-    value, _ = loss(jnp.array([[1.0, 2.0]]))
+    value, _ = loss_of(weighted(1.0, 0.5, "absolute"), achieved, pseudo)(jnp.array([[1.0, 2.0]]))
     assert float(value) == pytest.approx(6.0 - 0.5)
 
 
 def test_landmark_loss_pulls_the_subgoal_towards_the_pseudo_landmark_and_stops_at_the_margin():
     achieved, pseudo = jnp.zeros((2, 2)), jnp.array([[3.0, 0.0], [3.0, 0.0]])
-    loss = high.landmark_loss(1.0, 1.1, "relative", STRETCH, achieved, pseudo)
+    loss = loss_of(weighted(1.0, 1.1), achieved, pseudo)
     gradient = jax.grad(lambda subgoal: loss(subgoal)[0])(jnp.array([[1.0, 0.0], [2.9, 0.0]]))
     np.testing.assert_allclose(gradient, [[-2.0 / 2, 0.0], [0.0, 0.0]])
+
+
+def test_a_subgoal_at_the_pseudo_landmark_has_gradient_zero_not_nan():
+    achieved, pseudo = jnp.zeros((1, 2)), jnp.array([[3.0, 0.0]])
+    gradient = jax.grad(lambda subgoal: loss_of(weighted(1.0, 0.0), achieved, pseudo)(subgoal)[0])(pseudo)
+    np.testing.assert_array_equal(gradient, [[0.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("algo", "planning", "margin"),
+    [("higl", True, 0.5), ("higl", False, 1.5), ("hrac", True, 1.5), ("hrac", False, 1.5)],
+)
+def test_the_free_margin_is_that_of_landmarks_only_while_planning(algo, planning, margin):
+    config = Config(algo=algo, landmarks=LandmarksConfig(margin=0.5), adjacency=AdjacencyConfig(margin=1.5))
+    assert float(high.free_margin(config, jnp.asarray(planning))) == margin
+
+
+def test_the_landmark_loss_measures_in_the_goal_space_by_setting():
+    """In cells, whatever the adjacency network says; otherwise, and for HRAC, by its embeddings."""
+    points = jnp.array([[1.0, 2.0], [0.5, -1.5]])
+    for algo, measure in (("higl", "goal"), ("higl", "adjacency"), ("hrac", "goal")):
+        config = Config(algo=algo, landmarks=LandmarksConfig(measure=measure), adjacency=AdjacencyConfig(cell=0.5))
+        scale = [2.0, 2.0] if (algo, measure) == ("higl", "goal") else [2.0, 3.0]
+        np.testing.assert_allclose(high.embed(config, STRETCH, points), points * np.array(scale), rtol=1e-6)
 
 
 def test_transitions_as_td3_takes_them():

@@ -1,9 +1,6 @@
-"""Landmarks: sampling against brute force, the graph and the selection against scipy's shortest paths."""
+"""Landmark sampling against brute force."""
 
 from __future__ import annotations
-
-from functools import partial
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from higl.algo import landmarks as lm
-
-# ---- farthest point sampling -----------------------------------------------------------------------------------
+from higl.algo.low import LowRow
+from higl.algo.novelty import Queue
+from higl.algo.replay import Buffer
+from higl.settings.config import LandmarksConfig
 
 _farthest = jax.jit(lm.farthest_points, static_argnums=1)
 
@@ -52,384 +49,6 @@ def test_no_farthest_points_at_all():
     assert chosen.shape == real.shape == (0,)
 
 
-# ---- weights ----------------------------------------------------------------------------------------------------
-
-TOTAL, COVERAGE, BATCH, OBSERVATION, GOAL = 6, 4, 4, 3, 2
-
-
-def distance(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> jax.Array:
-    """Return a distance that is not symmetric and depends on all that it is given."""
-    straight = jnp.sqrt(jnp.sum(jnp.square(target - achieved), axis=-1))
-    return straight + 0.1 * jnp.abs(observation[:, 2]) + 0.2 * jnp.maximum(target[:, 0] - achieved[:, 0], 0)
-
-
-class Weights(NamedTuple):
-    """All edge weights of a graph: [B, M], [M, M] and [M, B] (from, to), and [B]; and `foremost` [B]."""
-
-    state_landmark: jax.Array
-    landmark_landmark: jax.Array
-    landmark_goal: jax.Array
-    state_goal: jax.Array
-    foremost: jax.Array
-
-    @property
-    def ends(self) -> lm.Ends:
-        return lm.Ends(self.state_landmark, self.landmark_goal, self.state_goal, self.foremost)
-
-
-class Scene:
-    """Random landmarks (some places may be empty), and a batch of states with a goal each."""
-
-    def __init__(self, seed: int, present: np.ndarray, spread: float = 10.0):
-        rng = np.random.default_rng(seed)
-        self.landmark_observation = rng.uniform(-spread, spread, (TOTAL, OBSERVATION)).astype(np.float32)
-        self.observation = rng.uniform(-spread, spread, (BATCH, OBSERVATION)).astype(np.float32)
-        self.desired = rng.uniform(-spread, spread, (BATCH, GOAL)).astype(np.float32)
-        self.present = present
-        # An empty place holds zeros, as it does in the queue.
-        self.landmark_observation[~present] = 0
-
-    @property
-    def landmarks(self) -> lm.Landmarks:
-        return lm.Landmarks(
-            jnp.asarray(self.landmark_observation),
-            jnp.asarray(self.landmark_observation[:, :GOAL]),
-            jnp.asarray(self.present),
-            jnp.arange(TOTAL) >= COVERAGE,
-        )
-
-    def weigh(self, neighbours: int, cutoff: float = 10.0) -> Weights:
-        state = jnp.asarray(self.observation)
-        return _weigh(self.landmarks, state, state[:, :GOAL], jnp.asarray(self.desired), cutoff, neighbours)
-
-    def one(self, source: np.ndarray, target: np.ndarray) -> float:
-        """Return the distance of one pair, from an observation to a point."""
-        arrays = (jnp.asarray(x[None]) for x in (source, source[:GOAL], target[:GOAL]))
-        return float(distance(*arrays)[0])
-
-
-@partial(jax.jit, static_argnums=(4, 5))
-def _weigh(landmarks, observation, achieved, desired, cutoff, neighbours) -> Weights:
-    between = lm.weigh_between(distance, landmarks)
-    graph = lm.build_graph(distance, landmarks, cutoff)
-    ends = lm.weigh_ends(distance, graph, observation, achieved, desired, cutoff, neighbours)
-    return Weights(ends.state_landmark, between, ends.landmark_goal, ends.state_goal, ends.foremost)
-
-
-SOME = np.array([True, True, False, True, False, True])
-masks = st.lists(st.booleans(), min_size=TOTAL, max_size=TOTAL).map(np.array)
-
-
-@pytest.mark.parametrize("present", [np.ones(TOTAL, bool), SOME], ids=["all present", "some absent"])
-def test_all_pairs_are_weighed_from_the_right_end_to_the_right_end(present):
-    scene = Scene(0, present)
-    weights = scene.weigh(0)
-    marks, states = scene.landmark_observation, scene.observation
-    for i in range(TOTAL):
-        for j in range(TOTAL):
-            ours = float(weights.landmark_landmark[i, j])
-            if i != j and present[i] and present[j]:
-                assert ours == pytest.approx(scene.one(marks[i], marks[j]), abs=1e-4)
-            else:
-                assert ours >= lm.UNWEIGHED
-        for b in range(BATCH):
-            out, into = float(weights.state_landmark[b, i]), float(weights.landmark_goal[i, b])
-            if present[i]:
-                assert out == pytest.approx(scene.one(states[b], marks[i]), abs=1e-4)
-                assert into == pytest.approx(scene.one(marks[i], scene.desired[b]), abs=1e-4)
-            else:
-                assert min(out, into) >= lm.UNWEIGHED
-    for b in range(BATCH):
-        assert float(weights.state_goal[b]) == pytest.approx(scene.one(states[b], scene.desired[b]), abs=1e-4)
-
-
-@settings(max_examples=30)
-@given(seed=st.integers(0, 10_000), present=masks)
-def test_as_many_neighbours_as_landmarks_give_the_full_graph(seed, present):
-    scene = Scene(seed, present)
-    for ours, full in zip(scene.weigh(TOTAL), scene.weigh(0), strict=True):
-        np.testing.assert_allclose(ours, full, rtol=1e-5)
-    for more, full in zip(scene.weigh(TOTAL + 5), scene.weigh(0), strict=True):
-        np.testing.assert_allclose(more, full, rtol=1e-5)
-
-
-@settings(max_examples=30)
-@given(seed=st.integers(0, 10_000), present=masks)
-def test_with_few_neighbours_what_is_weighed_is_as_in_the_full_graph(seed, present):
-    """Towards a goal the nearest two by coverage and the nearest by novelty; from a state as many as may be."""
-    near = 3
-    scene = Scene(seed, present)
-    ours, full = scene.weigh(near), scene.weigh(0)
-    places = scene.landmark_observation[:, :GOAL].astype(np.float64)
-
-    def nearest(point: np.ndarray, kinds: tuple[bool, bool], count: int) -> set[int]:
-        """Return the nearest landmarks of one kind, then those of the other."""
-        away = ((places - point) ** 2).sum(1)
-        order = [
-            sorted((i for i in range(TOTAL) if present[i] and (i >= COVERAGE) == kind), key=away.__getitem__)
-            for kind in kinds
-        ]
-        return set((order[0] + order[1])[:count])
-
-    for b in range(BATCH):
-        for row, whole in (
-            (ours.state_landmark[b], full.state_landmark[b]),
-            (ours.landmark_goal[:, b], full.landmark_goal[:, b]),
-        ):
-            weighed = np.flatnonzero(np.asarray(row) < lm.UNWEIGHED)
-            np.testing.assert_allclose(np.asarray(row)[weighed], np.asarray(whole)[weighed], rtol=1e-5)
-        towards = set(np.flatnonzero(np.asarray(ours.landmark_goal[:, b]) < lm.UNWEIGHED))
-        by_coverage = nearest(scene.desired[b], (False, True), 2)
-        assert towards == by_coverage | nearest(scene.desired[b], (True, False), 1)
-        assert (np.asarray(ours.state_landmark[b]) < lm.UNWEIGHED).sum() == min(near, present.sum())
-    np.testing.assert_array_equal(ours.landmark_landmark, full.landmark_landmark)
-    np.testing.assert_allclose(ours.state_goal, full.state_goal, rtol=1e-6)
-
-
-def test_few_edges_find_nearly_the_shortest_paths():
-    """Forty landmarks in a square; weights depend on the direction by a fifth, of which the estimate knows nothing."""
-    rng = np.random.default_rng(0)
-    observation = jnp.asarray(rng.uniform(0, 10, (40, OBSERVATION)), jnp.float32)
-    there, novel = jnp.ones(40, bool), jnp.arange(40) >= 30
-    graph = lm.build_graph(distance, lm.Landmarks(observation, observation[:, :GOAL], there, novel), CUTOFF / 3)
-    states = jnp.asarray(rng.uniform(0, 10, (200, OBSERVATION)), jnp.float32)
-    goals = jnp.asarray(rng.uniform(0, 10, (200, GOAL)), jnp.float32)
-
-    def weigh(neighbours: int) -> lm.Ends:
-        return lm.weigh_ends(distance, graph, states, states[:, :GOAL], goals, CUTOFF / 3, neighbours)
-
-    # The length of the shortest path by each first node, with all edges.
-    full = lm.cut_ends(weigh(0), CUTOFF / 3)
-    on = jnp.min(graph.lengths[:, :, None] + full.landmark_goal[None], axis=1)
-    by_first = np.column_stack([full.state_landmark + on.T, full.state_goal])
-    shortest = by_first.min(1)
-    for neighbours, longer in ((4, 1.2), (8, 1.1)):
-        chosen = lm.select(graph, weigh(neighbours), goals, CUTOFF / 3, 0.0).index
-        near_enough = by_first[np.arange(200), chosen] <= longer * shortest
-        assert near_enough.mean() > 0.95, neighbours
-
-
-def test_a_cluster_of_novelty_landmarks_is_not_cut_off():
-    """Novelty landmarks close together beside the goal, coverage landmarks on the way there."""
-    marks = [1, 2, 3, 4, 4.9, 4.92, 4.94, 4.96, 4.98, 5]
-    scene = line_scene(marks, [0], [5], [mark > 4 for mark in marks])
-    selection = plan(scene, cutoff=2.0, neighbours=3)
-    assert bool(selection.path_exists[0])
-    assert selection.index.tolist() == [0]
-
-
-# ---- shortest paths and selection --------------------------------------------------------------------------------
-
-CUTOFF = 10.0
-
-
-@settings(max_examples=50)
-@given(weights=hnp.arrays(np.float32, (5, 5), elements=st.floats(0.125, 100, width=16)))
-def test_shortest_distances_against_scipy(weights):
-    expected = dijkstra(csr_array(weights.astype(np.float64)))
-    np.testing.assert_allclose(_shortest(jnp.asarray(weights)), expected, rtol=1e-5)
-
-
-_shortest = jax.jit(lm.shortest_distances)
-
-
-@partial(jax.jit, static_argnums=(3, 4))
-def _select(landmarks, weights, desired, cutoff, within) -> lm.Selection:
-    graph = lm.graph_of(landmarks, weights.landmark_landmark, cutoff)
-    return lm.select(graph, weights.ends, desired, cutoff, within)
-
-
-def oracle(weights: Weights, present: np.ndarray, b: int) -> tuple[float, np.ndarray, bool]:
-    """Return, for one state, the shortest length to its goal, that of each first node, and if a path exists.
-
-    An explicit graph of the state (node 0), the present landmarks and the goal (last node). Edges over the cut-off
-    are missing, but for the shortest into each landmark (from landmarks) and into the goal, and the state's shortest
-    to a landmark. Where that leaves no path, edges over the cut-off are used, with the least sum of squares. First
-    nodes are the landmarks, then the goal itself.
-    """
-    there = np.flatnonzero(present)
-    goal = len(there) + 1
-    full = np.full((goal + 1, goal + 1), np.inf)
-    full[0, 1:goal] = np.asarray(weights.state_landmark)[b, there]
-    full[1:goal, 1:goal] = np.asarray(weights.landmark_landmark)[np.ix_(there, there)]
-    full[1:goal, goal] = np.asarray(weights.landmark_goal)[there, b]
-    full[0, goal] = np.asarray(weights.state_goal)[b]
-    np.fill_diagonal(full, np.inf)
-
-    kept = full <= CUTOFF
-    if len(there):
-        kept[0, 1:goal] |= full[0, 1:goal] == full[0, 1:goal].min()
-        for node in range(1, goal):
-            kept[1:goal, node] |= full[1:goal, node] == full[1:goal, node].min()
-        kept[1:goal, goal] |= full[1:goal, goal] == full[1:goal, goal].min()
-        kept[0, goal] |= bool(weights.foremost[b])
-    else:
-        kept[0, goal] = True
-
-    def lengths(graph: np.ndarray) -> np.ndarray:
-        """Return the length from the state to the goal by each first node: [landmarks, then goal]."""
-        finite = np.where(np.isfinite(graph), graph, 0.0)
-        after = dijkstra(csr_array(finite))[:, goal]
-        return np.append(graph[0, 1:goal] + after[1:goal], graph[0, goal])
-
-    by_first = lengths(np.where(kept, full, np.inf))
-    exists = bool(np.isfinite(by_first).any())
-    if not exists:
-        by_first = lengths(np.where(kept, full, np.minimum(full + 1e3 * CUTOFF * (full / CUTOFF) ** 2, lm.UNWEIGHED)))
-    everything = np.full(TOTAL + 1, np.inf)
-    everything[there], everything[TOTAL] = by_first[:-1], by_first[-1]
-    return float(everything.min()), everything, exists
-
-
-def random_weights(seed: int, present: np.ndarray, scale: float) -> Weights:
-    """Return random weights, from well connected (small scale) to hardly any edge within the cut-off."""
-    rng = np.random.default_rng(seed)
-
-    def draw(*shape: int) -> np.ndarray:
-        return rng.uniform(0.1, scale, shape).astype(np.float32)
-
-    out, between, into = draw(BATCH, TOTAL), draw(TOTAL, TOTAL), draw(TOTAL, BATCH)
-    out[:, ~present] = into[~present] = between[~present] = between[:, ~present] = lm.UNWEIGHED
-    np.fill_diagonal(between, lm.UNWEIGHED)
-    direct, foremost = draw(BATCH) + 0.3 * scale, (rng.random(BATCH) < 0.3) | ~present.any()
-    return Weights(*(jnp.asarray(x) for x in (out, between, into, direct, foremost)))
-
-
-@settings(max_examples=150)
-@given(seed=st.integers(0, 10_000), present=masks, scale=st.sampled_from([4.0, 15.0, 40.0, 200.0]))
-def test_selection_against_scipy(seed, present, scale):
-    weights = random_weights(seed, present, scale)
-    scene = Scene(seed, present)
-    selection = _select(scene.landmarks, weights, jnp.asarray(scene.desired), CUTOFF, 0.0)
-    for b in range(BATCH):
-        shortest, by_first, exists = oracle(weights, present, b)
-        index = int(selection.index[b])
-        # The chosen first node lies on a shortest path (there may be two of one length).
-        tolerance = 0.1 if not exists else 1e-3
-        assert by_first[index] == pytest.approx(shortest, abs=tolerance)
-        assert bool(selection.path_exists[b]) == exists
-        point = scene.desired[b] if index == TOTAL else scene.landmark_observation[index, :GOAL]
-        np.testing.assert_array_equal(selection.achieved[b], point)
-
-
-def test_the_random_graphs_have_all_kinds():
-    """Of the graphs of the test above some have a path and some none, some lead directly and some by landmarks."""
-    kinds = set()
-    for seed in range(60):
-        for scale in (4.0, 15.0, 40.0, 200.0):
-            present = np.random.default_rng(seed).random(TOTAL) < 0.7
-            weights = random_weights(seed, present, scale)
-            for b in range(BATCH):
-                _, by_first, exists = oracle(weights, present, b)
-                kinds.add((exists, bool(np.argmin(by_first) == TOTAL)))
-    assert {(True, True), (True, False), (False, False)} <= kinds
-
-
-@pytest.mark.parametrize("neighbours", [0, 2, TOTAL])
-@pytest.mark.parametrize("cutoff", [3.0, 10.0, 1000.0])
-def test_the_whole_plan_against_scipy(neighbours, cutoff, monkeypatch):
-    """From points to selection: weigh, cut, search."""
-    monkeypatch.setattr(f"{__name__}.CUTOFF", cutoff)
-    for seed in range(5):
-        scene = Scene(seed, SOME)
-        weights = scene.weigh(neighbours, cutoff)
-        selection = _select(scene.landmarks, weights, jnp.asarray(scene.desired), cutoff, 0.0)
-        for b in range(BATCH):
-            shortest, by_first, exists = oracle(weights, SOME, b)
-            assert by_first[int(selection.index[b])] == pytest.approx(shortest, rel=1e-5, abs=2e-3 if exists else 1.0)
-            assert bool(selection.path_exists[b]) == exists
-
-
-def line_scene(
-    marks: list[float], states: list[float], goals: list[float], novel: list[bool] | None = None
-) -> tuple[Any, ...]:
-    """Return landmarks, observations, achieved points and goals on a line (their other coordinates are zero)."""
-
-    def points(places: list[float], size: int) -> jax.Array:
-        return jnp.zeros((len(places), size)).at[:, 0].set(jnp.asarray(places))
-
-    there = jnp.ones(len(marks), bool)
-    landmarks = lm.Landmarks(points(marks, OBSERVATION), points(marks, GOAL), there, jnp.asarray(novel or ~there))
-    return landmarks, points(states, OBSERVATION), points(states, GOAL), points(goals, GOAL)
-
-
-def squared(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> jax.Array:
-    """Return squared distances: many small steps are shorter than one large one."""
-    return jnp.sum(jnp.square(target - achieved), axis=-1)
-
-
-def plan(scene, *, cutoff=1e3, within=0.0, neighbours=0, distance=squared, discount_pose=False) -> lm.Selection:
-    return _plan(*scene, cutoff, within, neighbours, distance, discount_pose)
-
-
-@partial(jax.jit, static_argnums=(6, 7, 8))
-def _plan(
-    landmarks, observation, achieved, desired, cutoff, within, neighbours, distance, discount_pose
-) -> lm.Selection:
-    graph = lm.build_graph(distance, landmarks, cutoff, discount_pose=discount_pose)
-    ends = lm.weigh_ends(
-        distance, graph, observation, achieved, desired, cutoff, neighbours, discount_pose=discount_pose
-    )
-    return lm.select(graph, ends, desired, cutoff, within)
-
-
-def test_the_first_landmark_towards_ones_own_goal():
-    scene = line_scene([1, 2, 3, -1], [0, 0, 2.4, 0], [4, -2, -2, 0.1])
-    # To the right by 1, to the left by -1, back by 2, and the goal itself where it is nearest.
-    assert plan(scene).index.tolist() == [0, 3, 1, 4]
-    assert plan(scene).achieved[:, 0].tolist() == pytest.approx([1, -1, 2, 0.1])
-
-
-def test_the_goal_itself_when_it_is_near_enough():
-    scene = line_scene([1, 2, 3], [0, 0], [2, 4])
-    assert plan(scene, within=3.9).index.tolist() == [0, 0]
-    # The value says 4 to the nearer goal and 16 to the farther.
-    assert plan(scene, within=4.0).index.tolist() == [3, 0]
-    assert plan(scene, within=16.0).index.tolist() == [3, 3]
-
-
-def test_without_any_landmark_the_goal_is_selected():
-    landmarks, *rest = line_scene([0, 0], [0, 0], [50, 1])
-    scene = (landmarks._replace(present=jnp.zeros(2, bool)), *rest)
-    for neighbours in (0, 1):
-        selection = plan(scene, cutoff=5.0, neighbours=neighbours)
-        assert selection.index.tolist() == [2, 2]
-        np.testing.assert_array_equal(selection.achieved, scene[3])
-
-
-def test_when_everything_is_beyond_the_cutoff_the_least_bad_landmark():
-    """No landmark near the state: it keeps its shortest edge, and the goal the shortest into it."""
-    scene = line_scene([20, 30], [0], [31])
-    selection = plan(scene, cutoff=50.0)
-    assert selection.index.tolist() == [0]
-    assert bool(selection.path_exists[0])
-
-
-def test_small_gaps_along_a_corridor_rather_than_one_leap_over_its_wall():
-    """Pairs of landmarks, each pair a little too far from the next, lead round to a goal that lies straight across."""
-    places = [(2, 0), (2.1, 0), (4.3, 0), (4.4, 0), (4.4, 2.2), (4.4, 2.3), (4.4, 4.5), (4.4, 4.6), (2.3, 6), (2.2, 6)]
-    landmarks, observation, achieved, desired = line_scene([x for x, _ in places], [0], [0])
-    landmarks = landmarks._replace(achieved=landmarks.achieved.at[:, 1].set(jnp.asarray([y for _, y in places])))
-    selection = plan((landmarks, observation, achieved, desired.at[:, 1].set(6.0)), cutoff=4.0)
-    assert not bool(selection.path_exists[0])
-    assert selection.index.tolist() == [0]
-
-
-def test_a_state_in_front_of_all_landmarks_goes_on_to_the_goal_itself():
-    scene = line_scene([1, 2, 3], [4, 2.5], [20, 20])
-    selection = plan(scene, cutoff=5.0)
-    assert selection.index.tolist() == [3, 2]
-
-
-def test_a_gap_between_landmarks_is_seen_and_crossed():
-    """Two groups farther apart than the cut-off: there is no path, and still a landmark on the way is chosen."""
-    # Each landmark's shortest incoming edge comes from its own group.
-    scene = line_scene([1, 2, 20, 21], [0], [22])
-    selection = plan(scene, cutoff=5.0)
-    assert not bool(selection.path_exists[0])
-    assert selection.index.tolist() == [0]
-
-
 def test_central_points_by_hand():
     """Two groups on a line: each chosen end moves to the point nearest to its group's mean."""
     points = jnp.array([[0.0], [1], [2], [3], [9], [10], [11.5]])
@@ -441,57 +60,36 @@ def test_a_chosen_point_that_coincides_with_an_earlier_one_stays():
     assert lm.central_points(points, jnp.array([0, 2, 1])).tolist() == [0, 2, 1]
 
 
-def by_pose(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> jax.Array:
-    """Return straight distances, times as much as the second number of the observation says (0: once)."""
-    straight = jnp.sqrt(jnp.sum(jnp.square(target - achieved), axis=-1))
-    return straight * jnp.maximum(1.0, observation[:, 1])
+# ---- sampling from buffer and queue --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("neighbours", [0, 3])
-def test_a_stuck_body_is_led_on_not_to_the_landmark_beside_it(neighbours):
-    """To the second of two states in one place everything is five times as far: only what is beside it is not cut."""
-    landmarks, observation, achieved, desired = line_scene([-0.2, 1.5, 3, 4.5], [0, 0], [6, 6])
-    scene = (landmarks, observation.at[1, 1].set(5.0), achieved, desired)
-    for discount_pose, expected in ((False, [1, 0]), (True, [1, 1])):
-        selection = plan(scene, cutoff=2.0, neighbours=neighbours, distance=by_pose, discount_pose=discount_pose)
-        assert selection.index.tolist() == expected
+def seen(points: list[float]) -> tuple[Buffer, Queue]:
+    """Return a buffer with states at these places on a line, and a queue with one of its two slots filled."""
+    places = jnp.asarray(points)[:, None]
+    observation, blank = jnp.concatenate([places, places + 100], axis=1), jnp.zeros((len(points), 1))
+    rows = LowRow(observation, places, blank, blank, observation, places, blank[:, 0])
+    queue = Queue(jnp.array([[7.0, 8.0], [0.0, 0.0]]), jnp.array([[7.0], [0.0]]), jnp.ones(2), jnp.array([True, False]))
+    return Buffer(rows, jnp.asarray(len(points)), jnp.asarray(0)), queue
 
 
-@pytest.mark.parametrize("neighbours", [0, 3])
-def test_a_landmark_where_a_body_fell_is_a_place_like_any_other(neighbours):
-    """From the landmark at 1.5 everything is five times as far: without it there is no path within the cut-off."""
-    landmarks, *rest = line_scene([1.5, 3, 4.5], [0], [6])
-    landmarks = landmarks._replace(observation=landmarks.observation.at[0, 1].set(5.0))
-    for discount_pose in (False, True):
-        selection = plan(
-            (landmarks, *rest), cutoff=2.0, neighbours=neighbours, distance=by_pose, discount_pose=discount_pose
-        )
-        assert selection.path_exists.tolist() == [discount_pose]
-    assert selection.index.tolist() == [0]
+@pytest.mark.parametrize(("central", "expected"), [(False, {0.0, 12.0}), (True, {1.0, 11.0})])
+def test_coverage_landmarks_come_from_the_buffer_and_novelty_landmarks_from_the_queue(central, expected):
+    """Two clusters; the pool is large enough to hold every state, and farthest points lie at the rim or the centre."""
+    config = LandmarksConfig(coverage=2, novelty=2, pool=400, central=central)
+    buffer, queue = seen([0.0, 1.0, 2.0, 10.0, 11.0, 12.0])
+    found = {float(x) for key in range(8) for x in sampled(config, buffer, queue, key)[:, 0]}
+    # Farthest point sampling starts at a random state of the pool and then goes to an end of the line.
+    assert expected <= found
+    if central:
+        assert found == expected
 
 
-def test_the_edge_from_a_fallen_landmark_to_the_goal_is_shortened_too():
-    landmarks, *rest = line_scene([1.5, 3, 4.5], [0], [6])
-    landmarks = landmarks._replace(observation=landmarks.observation.at[2, 1].set(5.0))
-    for discount_pose, expected in ((False, [4.5, 3, 7.5]), (True, [4.5, 3, 1.5])):
-        graph = lm.build_graph(by_pose, landmarks, 2.0, discount_pose=discount_pose)
-        ends = lm.weigh_ends(by_pose, graph, *rest, 2.0, 0)
-        np.testing.assert_allclose(ends.landmark_goal[:, 0], expected)
-
-
-def test_pose_factor_by_hand():
-    """The least of a state's ratios to the usual weight, at least 1, of landmarks that are there and not right here."""
-    usual = jnp.asarray(10.0)
-    away = jnp.array([[1.0, 2, 3], [1, 2, 3], [1, 2, 3], [0, 2, 3], [0, 0, 0]])
-    weights = jnp.array([[10.0, 20, 30], [40, 60, 120], [5, 60, 120], [7, 80, 90], [7, 7, 7]])
-    there = jnp.ones_like(away, bool)
-    factor = lm.pose_factor(usual, away, weights, there)
-    np.testing.assert_allclose(factor, [1, 3, 1, 3, 1])
-    np.testing.assert_allclose(lm.pose_factor(usual, away, weights, there.at[:, 1:].set(False)), [1, 4, 1, 1, 1])
-
-
-def test_absent_landmarks_are_never_selected():
-    landmarks, *rest = line_scene([1, 1.5, 2, 3], [0], [4])
-    present = jnp.array([False, False, True, False])
-    for neighbours in (0, 1, 3):
-        assert plan((landmarks._replace(present=present), *rest), neighbours=neighbours).index.tolist() == [2]
+def sampled(config: LandmarksConfig, buffer: Buffer, queue: Queue, key: int) -> np.ndarray:
+    """Return the points of the coverage landmarks, after checking all that does not depend on the draw."""
+    landmarks = lm.sample_landmarks(config, buffer, queue, jax.random.key(key))
+    np.testing.assert_array_equal(landmarks.observation[:, 0], landmarks.achieved[:, 0])
+    np.testing.assert_array_equal(landmarks.observation[:2, 1], landmarks.achieved[:2, 0] + 100)
+    np.testing.assert_array_equal(landmarks.observation[2:], queue.observation)
+    assert landmarks.present.tolist() == [True, True, True, False]
+    assert landmarks.novel.tolist() == [False, False, True, True]
+    return np.asarray(landmarks.achieved[:2])

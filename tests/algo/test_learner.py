@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -13,9 +13,8 @@ from support.toy import SPACES, PointEnv, changed, episode, tiny_config
 
 from higl.algo import td3
 from higl.algo.episodes import Episode, collect_episode
-from higl.algo.learner import Learner, Metrics, Stages, _loop
-from higl.algo.nets import mlp
-from higl.algo.novelty import novelty
+from higl.algo.landmarks import sample_landmarks
+from higl.algo.learner import Learner, Metrics, _loop
 from higl.algo.replay import sample
 from higl.errors import NotFiniteError
 
@@ -106,8 +105,8 @@ def test_no_stage_writes_over_the_health_of_a_run(monkeypatch):
 
 def test_landmarks_are_states_of_the_buffer_and_the_queue_without_repeats(trained):
     learner, _ = trained
-    landmarks = learner.stages.sample_landmarks(
-        learner.state.low_buffer, learner.state.novelty.queue, jax.random.key(0)
+    landmarks = sample_landmarks(
+        CONFIG.landmarks, learner.state.low_buffer, learner.state.novelty.queue, jax.random.key(0)
     )
     coverage = CONFIG.landmarks.coverage
     assert np.asarray(landmarks.present).all()
@@ -122,8 +121,8 @@ def test_landmarks_are_states_of_the_buffer_and_the_queue_without_repeats(traine
 def test_with_fewer_states_than_landmarks_the_rest_is_masked():
     learner = Learner(CONFIG, SPACES)
     learner.remember(episode(learner, 0, steps=2))
-    landmarks = learner.stages.sample_landmarks(
-        learner.state.low_buffer, learner.state.novelty.queue, jax.random.key(0)
+    landmarks = sample_landmarks(
+        CONFIG.landmarks, learner.state.low_buffer, learner.state.novelty.queue, jax.random.key(0)
     )
     # Two states can be left (the last one is no row of the buffer), and three are in the queue.
     assert np.asarray(landmarks.present).tolist() == [True, True, False, False, True, True, True]
@@ -156,7 +155,7 @@ def test_a_long_episode_does_not_discard_its_own_states(monkeypatch):
 
 
 def test_the_tested_policy_averages_the_actors_of_the_last_steps():
-    """By hand: an exponential average, over at most a tenth of the steps so far."""
+    """By hand: an exponential average over at most a tenth of the steps so far."""
     config = changed(CONFIG, evaluation={"average": 50})
     learner = Learner(config, SPACES)
     expected, steps = jax.device_get(learner.state.actors), 0
@@ -187,35 +186,6 @@ def test_averaging_leaves_learning_as_it_is(trained):
     _, metrics = trained
     _, present = train(changed(CONFIG, evaluation={"average": 0}))
     assert untimed(present) == untimed(metrics)
-
-
-@pytest.mark.parametrize("refresh", [True, False])
-@pytest.mark.parametrize("space", ["state", "goal"])
-def test_stored_states_are_scored_anew_by_setting(refresh, space):
-    """Else they keep the score that they came in with, however well the predictor knows them by now."""
-    changes = {"refresh": refresh, "space": space, "similarity": 1e-9, "learning_rate": 0.01}
-    learner = Learner(changed(CONFIG, novelty=changes, landmarks={"novelty": 40}), SPACES)
-    learner.remember(episode(learner, 0, steps=12))
-    before = learner.state.novelty.queue
-    learner.train_novelty(jax.random.key(0), jnp.asarray(20))
-    state = learner.state.novelty
-    learner.remember(episode(learner, 1, steps=3))
-    after = learner.state.novelty.queue
-    old = [np.flatnonzero((after.observation == one).all(1) & after.filled).item() for one in before.observation[:13]]
-    seen = before.achieved if space == "goal" else before.observation
-    expected = novelty(state.predictor, state.target, seen) if refresh else before.score
-    np.testing.assert_allclose(after.score[np.array(old)], expected[:13], rtol=1e-5)
-    assert not np.allclose(before.score[:13], novelty(state.predictor, state.target, seen)[:13], rtol=0.05)
-
-
-def test_in_the_goal_space_novelty_does_not_see_the_rest_of_a_state():
-    learner = Learner(changed(CONFIG, novelty={"space": "goal"}), SPACES)
-    walked = episode(learner, 0, steps=3)
-    scores = []
-    for observation in (walked.observation, walked.observation + 10):
-        scores.append(learner.stages.scored(learner.state.novelty, observation, walked.achieved, 4).score)
-    np.testing.assert_array_equal(*scores)
-    assert np.unique(np.asarray(scores[0])).size > 1
 
 
 def test_the_policy_is_that_of_the_trained_actors(trained):
@@ -369,8 +339,17 @@ def test_a_number_that_is_not_finite_stops_the_run_and_names_the_stage(victim, s
 
 def programs(learner: Learner) -> dict[str, int]:
     """Return how many programs each stage has been compiled to (`insert` is one function for all learners)."""
-    names = ("train_low", "train_high", "train_novelty", "train_adjacency", "scored", "discard_similar", "insert")
-    return {name: getattr(learner.stages, name)._cache_size() for name in names}
+    stages = learner.stages
+    compiled = {
+        "low": stages.train_low,
+        "high": stages.train_high,
+        "novelty": stages.train_novelty,
+        "adjacency": stages.train_adjacency,
+        "scored": stages.update_queue.scored,
+        "discard": stages.update_queue.discard_similar,
+        "insert": stages.insert,
+    }
+    return {name: program._cache_size() for name, program in compiled.items()}
 
 
 def test_episodes_of_any_length_share_the_compiled_programs(victim):
@@ -392,6 +371,7 @@ def test_episodes_of_any_length_share_the_compiled_programs(victim):
 # ---- every ablation of the paper is a setting ------------------------------------------------------------------
 
 ABLATIONS = {
+    "nothing": {},
     "no coverage": {"landmarks": {"coverage": 0}},
     "no novelty": {"landmarks": {"novelty": 0}},
     "no landmarks at all": {"landmarks": {"coverage": 0, "novelty": 0}},
@@ -409,6 +389,7 @@ ABLATIONS = {
 }
 
 
+@cache
 def ablated(name: str) -> tuple[Learner, list[Metrics]]:
     changes = {part: dict(change) if isinstance(change, dict) else change for part, change in ABLATIONS[name].items()}
     changes["landmarks"] = {"start": 0} | changes.get("landmarks", {})
@@ -419,20 +400,37 @@ def ablated(name: str) -> tuple[Learner, list[Metrics]]:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "part"),
     [
-        "all pairs",
-        "layer norm",
-        "every second update",
-        "bootstrap",
-        "loss in the goal space",
-        "novelty in the goal space",
+        ("all pairs", "high"),
+        ("layer norm", "low"),
+        ("layer norm", "high"),
+        ("every second update", "low"),
+        ("every second update", "high"),
+        ("bootstrap", "low"),
+        ("bootstrap", "high"),
+        ("loss in the goal space", "high"),
+        ("novelty in the goal space", "novelty"),
     ],
 )
-def test_a_setting_runs(name):
-    _, metrics = ablated(name)
+def test_a_setting_changes_what_its_part_learns(name, part):
+    changed_learner, metrics = ablated(name)
+    plain, _ = ablated("nothing")
     assert metrics[-1]["high/landmarks"] > 0
-    assert ("adjacency/loss" in metrics[0]) == (name != "loss in the goal space")
+    ours, theirs = jax.tree.leaves(getattr(changed_learner.state, part)), jax.tree.leaves(getattr(plain.state, part))
+    assert not all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_with_a_policy_period_of_two_the_actor_learns_every_second_time():
+    learner, _ = ablated("every second update")
+    assert int(learner.state.low.updates) == 25 + 8
+    assert int(learner.state.low.actor_optimiser[0].count) == 17
+
+
+def test_a_loss_in_the_goal_space_leaves_the_adjacency_network_untrained():
+    _, metrics = ablated("loss in the goal space")
+    assert not any("adjacency/loss" in one for one in metrics)
+    assert all("adjacency/loss" in one for one in ablated("nothing")[1][:1])
 
 
 def test_the_network_is_trained_where_it_is_read():
@@ -470,16 +468,6 @@ def test_raw_and_automatic_pseudo_landmarks_lie_as_far_as_the_landmarks():
         for one in metrics:
             assert one["high/pseudo_landmark_distance"] == pytest.approx(one["high/selected_distance"], rel=0.02)
             assert one["high/pseudo_landmark_distance"] > 0
-
-
-def test_the_landmark_loss_measures_in_the_goal_space_by_setting():
-    """In cells, and whatever the adjacency network says; else, and for HRAC, by its embeddings."""
-    points = jnp.array([[1.0, 2.0], [0.5, -1.5]])
-    for algo, measure in (("higl", "goal"), ("higl", "adjacency"), ("hrac", "goal")):
-        stages = Stages(changed(CONFIG, algo=algo, landmarks={"measure": measure}, adjacency={"cell": 0.5}), SPACES)
-        network = Learner(stages.config, SPACES).state.adjacency.network
-        expected = points / 0.5 if (algo, measure) == ("higl", "goal") else mlp(network, points)
-        np.testing.assert_allclose(stages._embed(network, points), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["absolute, relabelled", "relative, relabelled"])

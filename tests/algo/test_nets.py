@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from higl.algo.nets import Layer, init_mlp, mlp, safe_norm, tree_finite
+from higl.algo.nets import Layer, init_mlp, mlp, safe_norm, squared_distance, tree_finite
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])
@@ -43,6 +43,12 @@ def test_safe_norm_has_a_finite_gradient_at_zero():
     points = jnp.array([[0.0, 0.0], [3.0, 4.0]])
     np.testing.assert_allclose(safe_norm(points), [0, 5])
     np.testing.assert_allclose(jax.grad(lambda x: safe_norm(x).sum())(points), [[0, 0], [0.6, 0.8]], rtol=1e-6)
+
+
+def test_squared_distances_broadcast():
+    points = jnp.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]])
+    expected = [[0, 25, 100], [25, 0, 25], [100, 25, 0]]
+    np.testing.assert_array_equal(squared_distance(points[:, None], points[None]), expected)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

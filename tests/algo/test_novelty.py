@@ -1,5 +1,7 @@
 """Novelty: the queue against a plain model; the score falls where the predictor has been trained."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from higl.algo import novelty as nov
-from higl.settings.config import NoveltyConfig
+from higl.algo.nets import Layer
+from higl.settings.config import AdjacencyConfig, NoveltyConfig
 
 SLOTS, BLOCK = 4, 6
 
@@ -27,8 +30,13 @@ def empty_queue() -> nov.Queue:
     return nov.Queue(jnp.zeros((SLOTS, 1)), jnp.zeros((SLOTS, 1)), jnp.zeros(SLOTS), jnp.zeros(SLOTS, bool))
 
 
-def update(queue: nov.Queue, new: nov.Queue, distance=nov.goal_space_distance) -> nov.Queue:
-    return nov.enter(nov.discard_similar(queue, new, 0.5, distance), new)
+CONFIG, ADJACENCY = NoveltyConfig(similarity=0.5), AdjacencyConfig()
+# An adjacency network that maps every point to the same embedding.
+CONSTANT = (Layer(jnp.zeros((1, 1)), jnp.zeros(1)),)
+
+
+def update(queue: nov.Queue, new: nov.Queue, config: NoveltyConfig = CONFIG) -> nov.Queue:
+    return nov.enter(nov.discard_similar(config, ADJACENCY, queue, new, CONSTANT), new)
 
 
 _update = jax.jit(update)
@@ -57,13 +65,13 @@ def test_the_queue_against_a_plain_model(episodes, seed):
         assert filled.sum() == len(model)
 
 
-def test_distance_decides_what_is_similar():
-    """The appendix's design: any distance may stand in for the goal space's."""
+def test_the_measure_of_similarity_is_a_setting():
+    """The appendix's design: for a constant adjacency network everything is similar."""
     stored = _update(empty_queue(), new_states([(0.0, 1.0), (10.0, 2.0)], 0))
     new = new_states([(10.1, 3.0)], 2)
     by_goal = update(stored, new)
     assert sorted(np.asarray(by_goal.achieved[by_goal.filled, 0]).tolist()) == pytest.approx([0.0, 10.1])
-    everything_similar = update(stored, new, lambda first, second: jnp.zeros((SLOTS, BLOCK)))
+    everything_similar = update(stored, new, replace(CONFIG, discard="adjacency"))
     assert np.asarray(everything_similar.achieved[everything_similar.filled, 0]).tolist() == pytest.approx([10.1])
 
 
@@ -77,7 +85,8 @@ def test_padding_neither_enters_nor_discards():
 
 def test_novelty_by_hand():
     """Equation 4: the distance of the two networks' outputs."""
-    state = nov.init_novelty(NoveltyConfig(hidden=(6,), embedding=5), jax.random.key(0), 3, 2, SLOTS)
+    config = NoveltyConfig(hidden=(6,), embedding=5)
+    state = nov.init_novelty(config, jax.random.key(0), 3, 2, SLOTS)
     x = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
 
     def output(network) -> np.ndarray:
@@ -85,7 +94,8 @@ def test_novelty_by_hand():
         return hidden @ np.asarray(network[1].weight) + np.asarray(network[1].bias)
 
     expected = np.linalg.norm(output(state.predictor) - output(state.target), axis=1)
-    np.testing.assert_allclose(nov.novelty(state.predictor, state.target, jnp.asarray(x)), expected, rtol=1e-4)
+    scores = nov.novelty(config, state, jnp.asarray(x), jnp.zeros((4, 2)))
+    np.testing.assert_allclose(scores, expected, rtol=1e-4)
 
 
 def test_novelty_falls_where_the_predictor_is_trained_and_stays_elsewhere():
@@ -96,7 +106,7 @@ def test_novelty_falls_where_the_predictor_is_trained_and_stays_elsewhere():
     unknown = jnp.asarray(rng.normal((-2, -2), 0.5, (128, 2)), jnp.float32)
 
     def score(state: nov.NoveltyState) -> tuple[float, float]:
-        return tuple(float(nov.novelty(state.predictor, state.target, x).mean()) for x in (known, unknown))
+        return tuple(float(nov.novelty(config, state, x, x).mean()) for x in (known, unknown))
 
     before = score(state)
     target = jax.device_get(state.target)
@@ -118,3 +128,26 @@ def test_the_predictor_and_its_target_are_drawn_apart():
     assert not np.asarray(state.queue.filled).any()
     assert state.queue.observation.shape == (5, 3)
     assert state.queue.achieved.shape == (5, 2)
+
+
+@pytest.mark.parametrize("refreshes", [True, False])
+@pytest.mark.parametrize("space", ["state", "goal"])
+def test_an_update_of_the_queue_step_by_step(refreshes, space):
+    """Two blocks of an episode: refresh by setting, score, discard for both blocks, then enter both."""
+    config = NoveltyConfig(hidden=(6,), embedding=5, similarity=0.5, refresh=refreshes, space=space)
+    state = nov.init_novelty(config, jax.random.key(0), 1, 1, SLOTS)
+    stored = _update(empty_queue(), new_states([(0.0, 1.0), (10.0, 2.0)], 0))
+    state = state._replace(queue=stored)
+    places = np.zeros((BLOCK, 1), np.float32)
+    blocks = [((places + 10.1, places + 10.1), 1), ((places + 10.3, places + 10.3), 1)]
+    queue = nov.QueueUpdate(config, ADJACENCY)(state, CONSTANT, blocks).queue
+    kept = np.asarray(queue.achieved[queue.filled, 0])
+    # 10.0 is similar to a new state. 10.1 is similar to 10.3 of the same episode, and stays.
+    np.testing.assert_allclose(np.sort(kept), [0.0, 10.1, 10.3], rtol=1e-6)
+    score = dict(zip(kept.tolist(), np.asarray(queue.score[queue.filled]).tolist(), strict=True))
+    points = jnp.asarray(kept)[:, None]
+    names = jnp.where(points == 0, 0.0, points)  # the stored state's observation is its name, 0
+    expected = dict(zip(kept.tolist(), nov.novelty(config, state, names, points).tolist(), strict=True))
+    if not refreshes:
+        expected[0.0] = 1.0
+    assert score == pytest.approx(expected, rel=1e-5)

@@ -17,7 +17,7 @@ from gymnasium.vector import VectorEnv
 
 from higl.algo.high import HighRow, Segment
 from higl.algo.low import LowRow
-from higl.algo.policy import Policy
+from higl.algo.policy import Policy, Spaces
 from higl.settings.config import Config
 
 # Second entry of the seeds: the streams of exploration and of the choice of greedy episodes differ from the
@@ -44,6 +44,24 @@ class Episode:
 
     def __len__(self) -> int:
         return len(self.reward)
+
+
+def blank_episode(spaces: Spaces) -> Episode:
+    """Return an episode of one step that holds zeros: a template for the rows of buffers."""
+    observation, goal, action = (
+        np.zeros(size, np.float32) for size in (spaces.observation, spaces.goal, spaces.action)
+    )
+    return Episode(
+        observation=np.stack([observation] * 2),
+        achieved=np.stack([goal] * 2),
+        desired=np.stack([goal] * 2),
+        subgoal=goal[None],
+        action=action[None],
+        reward=np.zeros(1, np.float32),
+        success=np.zeros(1, bool),
+        terminated=False,
+        truncated=True,
+    )
 
 
 def explores(config: Config, policy: Policy, seed: int) -> bool:

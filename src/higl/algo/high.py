@@ -1,17 +1,16 @@
-"""The high level: proposes subgoals (section 3, eq. 1), and is drawn to the pseudo-landmark (eq. 7 to 9)."""
+"""The high level: proposes subgoals (section 3, eq. 1), drawn to the pseudo-landmark by a loss (eq. 8 and 9)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from higl.algo.low import Scheme, goal_transition, low_input, subgoal_target, subgoal_towards
-from higl.algo.nets import MLP, Array, safe_norm
-from higl.algo.td3 import ActionLoss, Batch, Info, actor_action
-from higl.settings.config import HighConfig, LandmarksConfig
+from higl.algo.nets import MLP, Array, mlp, safe_norm
+from higl.algo.td3 import Batch, Info, actor_action
+from higl.settings.config import Config, HighConfig
 
 
 class Segment(NamedTuple):
@@ -82,49 +81,42 @@ def relabel(
     return jnp.take_along_axis(candidates, best[None, :, None], axis=0)[0]
 
 
-def pseudo_landmark(config: LandmarksConfig, achieved: jax.Array, selected: jax.Array) -> jax.Array:
-    """Return the pseudo-landmarks (eq. 7): from each current state towards its selected landmark, [B, G].
-
-    With `raw` the landmark itself; with `automatic` the shift is the batch's average distance to the selected
-    landmarks (appendix); with `capped` a landmark nearer than the shift is the pseudo-landmark itself. A landmark at
-    distance zero leaves the current state.
-    """
-    if config.pseudo == "raw":
-        return selected
-    offset = selected - achieved
-    distance = safe_norm(offset)[:, None]
-    shift = {
-        "fixed": config.shift,
-        "capped": jnp.minimum(config.shift, distance),
-        "automatic": jnp.mean(distance),
-    }[config.pseudo]
-    return achieved + shift * jnp.where(distance > 0, offset / jnp.where(distance > 0, distance, 1.0), 0.0)
-
-
 def landmark_loss(
-    coefficient: float,
-    margin: Array,
-    scheme: Scheme,
-    embed: Callable[[jax.Array], jax.Array],
-    achieved: jax.Array,
-    pseudo: jax.Array,
-) -> ActionLoss:
-    """Return the weighted landmark loss on subgoals (eq. 8 and 9); `margin` is the distance that it leaves free.
+    config: Config, network: MLP, achieved: jax.Array, pseudo: jax.Array, planning: jax.Array, subgoal: jax.Array
+) -> tuple[jax.Array, Info]:
+    """Return the weighted landmark loss of subgoals [B, G]: eta * L_landmark (eq. 8, the second term of eq. 9).
 
-    `embed` takes points of the goal space [B, G] to where distances are measured: the adjacency network, in the paper.
-    With the current state as pseudo-landmark it is HRAC's adjacency loss.
+    L_landmark = max(||psi(g_pseudo) - psi(g)|| - epsilon_k, 0), averaged over the batch; eta is
+    `landmarks.coefficient`. `td3.actor_loss` adds it to the first term of eq. 9. With the current state as
+    pseudo-landmark it is HRAC's adjacency loss.
     """
-    anchor = embed(pseudo)
+    target = subgoal_target(config.high.subgoals, subgoal, achieved)
+    distance = safe_norm(embed(config, network, pseudo) - embed(config, network, target))
+    excess = jnp.maximum(distance - free_margin(config, planning), 0.0)
+    value = jnp.mean(excess)
+    return config.landmarks.coefficient * value, {
+        "landmark_loss": value,
+        "landmark_loss_active": jnp.mean(excess > 0),
+        "subgoal_distance": jnp.mean(safe_norm(target - achieved)),
+        "pseudo_landmark_distance": jnp.mean(safe_norm(pseudo - achieved)),
+    }
 
-    def loss(subgoal: jax.Array) -> tuple[jax.Array, Info]:
-        target = subgoal_target(scheme, subgoal, achieved)
-        excess = jnp.maximum(safe_norm(anchor - embed(target)) - margin, 0.0)
-        value = jnp.mean(excess)
-        return coefficient * value, {
-            "landmark_loss": value,
-            "landmark_loss_active": jnp.mean(excess > 0),
-            "subgoal_distance": jnp.mean(safe_norm(target - achieved)),
-            "pseudo_landmark_distance": jnp.mean(safe_norm(pseudo - achieved)),
-        }
 
-    return loss
+def embed(config: Config, network: MLP, points: jax.Array) -> jax.Array:
+    """Return goal-space points [B, G] where the landmark loss measures distances.
+
+    That is psi, the adjacency network. With `landmarks.measure = "goal"` (HIGL only) it is the goal space, in cells.
+    """
+    if config.uses_landmarks and config.landmarks.measure == "goal":
+        return points / config.adjacency.cell
+    return mlp(network, points)
+
+
+def free_margin(config: Config, planning: jax.Array) -> jax.Array:
+    """Return the distance that the landmark loss leaves free: epsilon_k in eq. 8.
+
+    It is `landmarks.margin` around a pseudo-landmark, `adjacency.margin` around the current state.
+    """
+    if not config.uses_landmarks:
+        return jnp.asarray(config.adjacency.margin)
+    return jnp.where(planning, config.landmarks.margin, config.adjacency.margin)

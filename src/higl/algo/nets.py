@@ -61,9 +61,17 @@ def descend(optimiser: optax.GradientTransformation, params: Params, grads: Para
 
 
 def safe_norm(x: jax.Array, axis: int = -1) -> jax.Array:
-    """Return the Euclidean norm, with gradient zero (not NaN) at zero."""
+    """Return the Euclidean norm, with gradient zero (not NaN) at zero.
+
+    `optax.safe_norm` is the same function, but its gradient rounds differently, and recorded runs would change.
+    """
     square = jnp.sum(x * x, axis=axis)
     return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
+
+
+def squared_distance(first: jax.Array, second: jax.Array) -> jax.Array:
+    """Return squared Euclidean distances: [..., G] -> [...]."""
+    return jnp.sum(jnp.square(first - second), axis=-1)
 
 
 def tree_finite(tree: Any) -> jax.Array:

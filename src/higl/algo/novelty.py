@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from higl.algo.nets import MLP, descend, init_mlp, mlp, safe_norm
-from higl.settings.config import NoveltyConfig
+from higl.algo.adjacency import steps_between
+from higl.algo.nets import MLP, Array, descend, init_mlp, mlp, safe_norm, squared_distance
+from higl.settings.config import AdjacencyConfig, NoveltyConfig
 
 
 class Queue(NamedTuple):
-    """The most novel states, K slots: observation [K, O], achieved [K, G], score [K], and which slots are filled."""
+    """The priority queue Q of novel states, K = M_nov slots: observation [K, O], achieved [K, G], score [K].
+
+    `filled` [K]: which slots hold a state. A block of new states has the same fields.
+    """
 
     observation: jax.Array
     achieved: jax.Array
@@ -48,17 +53,26 @@ def init_novelty(
     return NoveltyState(predictor, init_mlp(target_key, sizes), optax.adam(config.learning_rate).init(predictor), queue)
 
 
-def novelty(predictor: MLP, target: MLP, observation: jax.Array) -> jax.Array:
-    """Return the novelty of states, n(s) (eq. 4): [..., O] -> [...]."""
-    return safe_norm(mlp(predictor, observation) - mlp(target, observation))
+# ---- random network distillation -------------------------------------------------------------------------------------
 
 
-def distil(config: NoveltyConfig, state: NoveltyState, observation: jax.Array) -> tuple[NoveltyState, jax.Array]:
-    """Update the predictor on a batch of states [B, O]; return the loss too."""
-    wanted = mlp(state.target, observation)
+def novelty_input(config: NoveltyConfig, observation: Array, achieved: Array) -> Array:
+    """Return the networks' input: the state, or its point in the goal space (`novelty.space`)."""
+    return achieved if config.space == "goal" else observation
+
+
+def novelty(config: NoveltyConfig, state: NoveltyState, observation: jax.Array, achieved: jax.Array) -> jax.Array:
+    """Return the novelty of states, n(s) (eq. 4): [..., O] and [..., G] -> [...]."""
+    x = novelty_input(config, observation, achieved)
+    return safe_norm(mlp(state.predictor, x) - mlp(state.target, x))
+
+
+def distil(config: NoveltyConfig, state: NoveltyState, x: jax.Array) -> tuple[NoveltyState, jax.Array]:
+    """Update the predictor on a batch of inputs [B, O]; return the loss too."""
+    wanted = mlp(state.target, x)
 
     def loss(predictor: MLP) -> jax.Array:
-        return jnp.mean(jnp.square(mlp(predictor, observation) - wanted))
+        return jnp.mean(jnp.square(mlp(predictor, x) - wanted))
 
     value, grads = jax.value_and_grad(loss)(state.predictor)
     optimiser = optax.adam(config.learning_rate)
@@ -66,25 +80,73 @@ def distil(config: NoveltyConfig, state: NoveltyState, observation: jax.Array) -
     return state._replace(predictor=predictor, optimiser=optimiser_state), value
 
 
-def discard_similar(
-    queue: Queue, new: Queue, similarity: float, distance: Callable[[jax.Array, jax.Array], jax.Array]
-) -> Queue:
-    """Drop the stored states that are closer than `similarity` to any new one (those `filled`).
+# ---- the queue -------------------------------------------------------------------------------------------------------
 
-    `distance` takes goal-space points [K, 1, G] and [N, G] to [K, N].
+
+class QueueUpdate:
+    """Updates the queue with the states of an episode ("Novelty-based sampling"); holds the compiled programs.
+
+    In order: refresh the scores of the stored states (`novelty.refresh`), score the new states, discard the stored
+    states that are similar to a new one, enter the new states, and keep the K most novel.
     """
-    close = distance(queue.achieved[:, None], new.achieved) < similarity
+
+    def __init__(self, config: NoveltyConfig, adjacency: AdjacencyConfig):
+        self.config = config
+        self.refresh = jax.jit(partial(refresh, config))
+        self.scored = jax.jit(partial(scored, config))
+        self.discard_similar = jax.jit(partial(discard_similar, config, adjacency))
+        self.enter = jax.jit(enter)
+
+    def __call__(self, state: NoveltyState, network: MLP, blocks: Sequence[tuple[Any, int]]) -> NoveltyState:
+        """Return the state with the queue after an episode.
+
+        Args:
+            state: The novelty networks and the queue.
+            network: The adjacency network, which may measure similarity.
+            blocks: The episode's states as padded blocks of (observation, achieved), each with its number of states.
+        """
+        queue = self.refresh(state) if self.config.refresh else state.queue
+        new = [self.scored(state, *block, count) for block, count in blocks]
+        # Discard for all blocks before entering any, or a long episode would discard its own states.
+        for block in new:
+            queue = self.discard_similar(queue, block, network)
+        for block in new:
+            queue = self.enter(queue, block)
+        return state._replace(queue=queue)
+
+
+def refresh(config: NoveltyConfig, state: NoveltyState) -> Queue:
+    """Return the queue with its states scored anew by the current networks."""
+    queue = state.queue
+    return queue._replace(score=novelty(config, state, queue.observation, queue.achieved))
+
+
+def scored(
+    config: NoveltyConfig, state: NoveltyState, observation: jax.Array, achieved: jax.Array, count: jax.Array
+) -> Queue:
+    """Return a block of states [N, O], [N, G] with their novelty; the first `count` of them are filled."""
+    score = novelty(config, state, observation, achieved)
+    return Queue(observation, achieved, score, jnp.arange(observation.shape[0]) < count)
+
+
+def discard_similar(config: NoveltyConfig, adjacency: AdjacencyConfig, queue: Queue, new: Queue, network: MLP) -> Queue:
+    """Discard the stored states that are closer than lambda (`novelty.similarity`) to any new one.
+
+    Closeness is the distance in the goal space, ||phi(s) - phi(s')||, or the number of steps by the adjacency network
+    (appendix, `novelty.discard`).
+    """
+    stored = queue.achieved[:, None]
+    if config.discard == "adjacency":
+        distance = steps_between(adjacency, network, stored, new.achieved)
+    else:
+        distance = jnp.sqrt(squared_distance(stored, new.achieved))
+    close = distance < config.similarity
     return queue._replace(filled=queue.filled & ~jnp.any(close & new.filled, axis=1))
 
 
 def enter(queue: Queue, new: Queue) -> Queue:
-    """Take new states (those `filled`) into the queue; the most novel of all stay."""
+    """Enter new states (those `filled`) into the queue; the K most novel of all stay."""
     everything = jax.tree.map(lambda old, fresh: jnp.concatenate([old, fresh]), queue, new)
     order = jnp.where(everything.filled, everything.score, -jnp.inf)
     _, places = jax.lax.top_k(order, queue.score.shape[0])
     return jax.tree.map(lambda column: column[places], everything)
-
-
-def goal_space_distance(first: jax.Array, second: jax.Array) -> jax.Array:
-    """Return Euclidean distances in the goal space: [..., G] -> [...]."""
-    return jnp.sqrt(jnp.sum(jnp.square(first - second), axis=-1))

@@ -20,9 +20,9 @@ class Buffer(NamedTuple):
     cursor: jax.Array
 
 
-def empty_buffer(row: Any, capacity: int) -> Buffer:
-    """Return an empty buffer for rows like `row` (a NamedTuple of arrays without a leading axis)."""
-    columns = jax.tree.map(lambda x: jnp.zeros((capacity, *np.shape(x)), jnp.float32), row)
+def empty_buffer(rows: Any, capacity: int) -> Buffer:
+    """Return an empty buffer for rows like `rows` (a NamedTuple of arrays [N, ...])."""
+    columns = jax.tree.map(lambda x: jnp.zeros((capacity, *np.shape(x)[1:]), jnp.float32), rows)
     return Buffer(columns, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
 

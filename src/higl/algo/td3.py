@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -144,11 +144,6 @@ def actor_loss(
     return loss, info
 
 
-def _towards(networks: Networks, targets: Networks, share: float) -> Networks:
-    """Return target networks that took over a share of the new weights."""
-    return jax.tree.map(lambda new, old: share * new + (1.0 - share) * old, networks, targets)
-
-
 def update(
     td3: TD3, state: TD3State, batch: Batch, key: jax.Array, action_loss: ActionLoss | None = None
 ) -> tuple[TD3State, Info]:
@@ -162,7 +157,7 @@ def update(
         grads, info = jax.grad(lambda a: actor_loss(td3, a, critics, batch.input, action_loss), has_aux=True)(actor)
         actor, actor_optimiser = descend(td3.actor_optimiser, actor, grads, state.actor_optimiser)
         networks = Networks(actor, critics)
-        targets = _towards(networks, state.targets, td3.config.soft_update)
+        targets = cast(Networks, optax.incremental_update(networks, state.targets, td3.config.soft_update))
         return TD3State(networks, targets, actor_optimiser, critic_optimiser, state.updates + 1), info
 
     def leave_policy(state: TD3State) -> tuple[TD3State, Info]:

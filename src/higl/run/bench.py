@@ -25,10 +25,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from higl.algo import landmarks as lm
+from higl.algo import planner
 from higl.algo.adjacency import CALL_BATCHES, epoch_batches
 from higl.algo.episodes import collect_episode
 from higl.algo.high import relabel
+from higl.algo.landmarks import Landmarks, sample_landmarks
 from higl.algo.learner import Learner
 from higl.algo.nets import MLP
 from higl.algo.policy import Spaces
@@ -197,38 +198,19 @@ class Bench:
 
     def _low(self) -> Stage:
         """Time the low level's update."""
-        count, state = 200, self.learner.state
-        held = [jax.tree.map(jnp.copy, state.low)]
-
-        def run() -> Any:
-            held[0], info = self.stages.train_low(held[0], state.low_buffer, jax.random.key(0), jnp.asarray(count))
-            return info
-
-        flops = td3_flops(state.low, self.config.low.batch_size)
-        return Stage("low update", best_time(run) / count, 1.0, flops)
+        count, learner = 200, self.learner
+        seconds = best_time(lambda: learner.train_low(jax.random.key(0), jnp.asarray(count)))
+        flops = td3_flops(learner.state.low, self.config.low.batch_size)
+        return Stage("low update", seconds / count, 1.0, flops)
 
     def _high(self) -> list[Stage]:
         """Time the high level's update, and its parts by themselves."""
-        state, config = self.learner.state, self.config
+        config, learner = self.config, self.learner
         count = -(-self.episode_steps // config.high.period)
-        held = [jax.tree.map(jnp.copy, state.high)]
-
-        def run(planning: bool) -> Any:
-            held[0], info = self.stages.train_high(
-                held[0],
-                state.low.networks,
-                state.high_buffer,
-                state.low_buffer,
-                state.novelty.queue,
-                state.adjacency.network,
-                jax.random.key(0),
-                jnp.asarray(count),
-                jnp.asarray(planning),
-            )
-            return info
-
         per_step = 1 / config.high.period
-        whole = best_time(lambda: run(True)) / count
+        learner.steps = max(learner.steps, config.landmarks.start)  # with planning
+        whole = best_time(lambda: learner.train_high(jax.random.key(0), jnp.asarray(count))) / count
+        state = learner.state
         batch = config.high.batch_size
         parts = []
         if config.high.relabel:
@@ -256,8 +238,8 @@ class Bench:
 
         per_update = self.config.high.period / self.episode_steps
         sampled = per_update * self._loop(self._sample_landmarks, count)
-        graph = per_update * self._loop(self._graph, count)
-        fixed = self._graph(jax.random.key(0))
+        graph = per_update * self._loop(partial(self.stages.graph, self.learner.state), count)
+        fixed = self.stages.graph(self.learner.state, jax.random.key(0))
         weighed = self._loop(partial(self._weigh, fixed), count)
         selected = self._loop(partial(self._select, fixed), count)
         pairs = batch * (2 * near + 1)
@@ -285,27 +267,28 @@ class Bench:
         actor = self.learner.state.low.networks.actor
         return relabel(self.config.high, self.stages.limit, actor, self.stages.visible, self._rows(key), key)
 
-    def _sample_landmarks(self, key: jax.Array) -> lm.Landmarks:
+    def _sample_landmarks(self, key: jax.Array) -> Landmarks:
         state = self.learner.state
-        return self.stages.sample_landmarks(state.low_buffer, state.novelty.queue, key)
+        return sample_landmarks(self.config.landmarks, state.low_buffer, state.novelty.queue, key)
 
-    def _graph(self, key: jax.Array) -> lm.Graph:
-        state = self.learner.state
-        return self.stages.graph(state.low.networks, state.low_buffer, state.novelty.queue, key)
+    def _query(self, key: jax.Array) -> planner.Query:
+        rows = self._rows(key)
+        return planner.Query(rows.observation, rows.achieved, rows.desired)
 
-    def _weigh(self, graph: lm.Graph, key: jax.Array) -> lm.Ends:
-        rows, low = self._rows(key), self.learner.state.low.networks
-        return self.stages.ends(low, graph, rows.observation, rows.achieved, rows.desired)
+    def _weigh(self, graph: planner.Graph, key: jax.Array) -> planner.EndpointEdges:
+        distance = self.stages.distance(self.learner.state)
+        return planner.endpoint_edges(self.config.landmarks, distance, graph, self._query(key))
 
-    def _select(self, graph: lm.Graph, key: jax.Array) -> lm.Selection:
-        return self.stages.plan(self.learner.state.low.networks, graph, self._rows(key))
+    def _select(self, graph: planner.Graph, key: jax.Array) -> planner.Selection:
+        distance = self.stages.distance(self.learner.state)
+        return planner.plan(self.config.landmarks, distance, graph, self._query(key))
 
     def _novelty(self) -> Stage:
         """Time the novelty predictor's update."""
-        count, state = 50, self.learner.state
-        run = partial(self.stages.train_novelty, state.novelty, state.low_buffer, jax.random.key(0), jnp.asarray(count))
-        flops = 4 * mlp_flops(state.novelty.predictor, self.config.novelty.batch_size)
-        return Stage("novelty update", best_time(run) / count, 1 / self.config.high.period, flops)
+        count, learner = 50, self.learner
+        seconds = best_time(lambda: learner.train_novelty(jax.random.key(0), jnp.asarray(count)))
+        flops = 4 * mlp_flops(learner.state.novelty.predictor, self.config.novelty.batch_size)
+        return Stage("novelty update", seconds / count, 1 / self.config.high.period, flops)
 
     def _adjacency(self) -> Stage:
         """Time an adjacency batch; a training has several passes over the pairs of cells."""

@@ -14,9 +14,8 @@ import jax
 import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
-from higl.algo import landmarks as lm
+from higl.algo import planner
 from higl.algo.episodes import Episode
-from higl.algo.high import pseudo_landmark
 from higl.algo.learner import Learner, LearnerState, Stages
 from higl.algo.low import subgoal_target
 from higl.envs.maps import Maze
@@ -77,10 +76,11 @@ def _program(stages: Stages) -> Any:
         if not stages.config.uses_landmarks:
             return found
         config, queue = stages.config.landmarks, state.novelty.queue
-        graph = stages.graph(state.low.networks, state.low_buffer, queue, key)
-        ends = stages.ends(state.low.networks, graph, observation, achieved, desired)
-        selection = lm.select(graph, ends, desired, config.cutoff, config.goal_within)
-        edges = lm.cut_ends(ends, config.cutoff)
+        graph = stages.graph(state, key)
+        query = planner.Query(observation, achieved, desired)
+        weights = planner.endpoint_edges(config, stages.distance(state), graph, query)
+        selection = planner.select(config, graph, weights, desired)
+        edges = planner.cut_endpoints(weights, config.cutoff)
         return found | {
             "landmarks": graph.landmarks.achieved,
             "present": graph.landmarks.present,
@@ -90,8 +90,8 @@ def _program(stages: Stages) -> Any:
             "landmark_goal": edges.landmark_goal[:, 0],
             "state_goal": edges.state_goal[0],
             "index": selection.index[0],
-            "selected": selection.achieved[0],
-            "pseudo_landmark": pseudo_landmark(config, achieved, selection.achieved)[0],
+            "selected": selection.point[0],
+            "pseudo_landmark": planner.pseudo_landmark(config, achieved, selection.point)[0],
         }
 
     return jax.jit(program)
@@ -140,12 +140,12 @@ def _graph(found: Snapshot, snapshot: Snapshot, cutoff: float) -> Snapshot:
     present = np.flatnonzero(found["present"])
     count = len(present)
     # Nodes: the state, the landmarks, the goal.
-    weights = np.full((count + 2, count + 2), lm.UNWEIGHED, np.float32)
+    weights = np.full((count + 2, count + 2), planner.UNWEIGHED, np.float32)
     weights[0, 1:-1] = found["state_landmark"][present]
     weights[1:-1, 1:-1] = found["landmark_landmark"][np.ix_(present, present)]
     weights[1:-1, -1] = found["landmark_goal"][present]
     weights[0, -1] = found["state_goal"]
-    edges = np.argwhere(weights < lm.cut_penalty(cutoff))
+    edges = np.argwhere(weights < planner.cut_penalty(cutoff))
     return {
         "nodes": np.concatenate(
             [snapshot["state"][None], snapshot["coverage"], snapshot["novelty"], snapshot["goal"][None]]

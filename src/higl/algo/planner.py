@@ -1,0 +1,341 @@
+"""The planner: graph, shortest paths, the selected landmark (section 4.2) and the pseudo-landmark (eq. 7).
+
+The graph has three kinds of nodes: the batch's current states (sources: no edge leads to them), the landmarks, and the
+batch's goals (sinks: no edge leaves them). Three blocks of edge weights are therefore enough: between landmarks
+(`landmark_edges`, the same for every batch), and from states to landmarks and from landmarks to goals
+(`endpoint_edges`), plus the direct edge from each state to its goal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from higl.algo.landmarks import Landmarks
+from higl.algo.nets import safe_norm, squared_distance
+from higl.algo.td3 import Info
+from higl.settings.config import LandmarksConfig
+
+# Cost of an edge just over the cut-off on top of its weight, in cut-offs: more than any path without such an edge.
+_CUT_PENALTY = 1e3
+# Cost of a pair whose weight was not computed: the last resort.
+UNWEIGHED = 2.0**40
+
+# (observation [P, O], achieved [P, G], target [P, G]) -> distance [P]
+Distance = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+
+
+class Query(NamedTuple):
+    """States to plan for, each with its own goal: observation [B, O], achieved [B, G], desired [B, G]."""
+
+    observation: jax.Array
+    achieved: jax.Array
+    desired: jax.Array
+
+
+class Graph(NamedTuple):
+    """The landmarks, the edges between them after the cut [M, M], and the lengths of the shortest paths [M, M].
+
+    `weight_per_distance` [] is the average weight of an edge within the cut-off per unit of the goal space, and
+    `slowdown` [M] the factor by which the weights of the edges that leave each landmark were divided.
+    """
+
+    landmarks: Landmarks
+    edges: jax.Array
+    lengths: jax.Array
+    weight_per_distance: jax.Array
+    slowdown: jax.Array
+
+
+class EndpointEdges(NamedTuple):
+    """Edges at both ends of a path: from states to landmarks [B, M], from landmarks to goals [M, B], and direct [B].
+
+    `nearest_to_goal` [B]: whether a state is nearer to its goal, in the goal space, than every landmark is.
+    """
+
+    state_landmark: jax.Array
+    landmark_goal: jax.Array
+    state_goal: jax.Array
+    nearest_to_goal: jax.Array
+
+
+class Selection(NamedTuple):
+    """The selected landmark of each state: its index [B] (M: the goal itself) and its goal-space point [B, G].
+
+    `path_exists` [B]: whether a path without an edge over the cut-off leads to the goal.
+    """
+
+    index: jax.Array
+    point: jax.Array
+    path_exists: jax.Array
+
+
+def guide(config: LandmarksConfig, distance: Distance, graph: Graph, query: Query) -> tuple[jax.Array, Info]:
+    """Return the pseudo-landmarks of states [B, G], and statistics of the selection."""
+    selection = plan(config, distance, graph, query)
+    coverage, total = config.coverage, config.coverage + config.novelty
+    info = {
+        "selected_coverage": jnp.mean(selection.index < coverage),
+        "selected_novelty": jnp.mean((selection.index >= coverage) & (selection.index < total)),
+        "selected_goal": jnp.mean(selection.index == total),
+        "no_path": jnp.mean(~selection.path_exists),
+        "landmarks": jnp.sum(graph.landmarks.present).astype(jnp.float32),
+        "selected_distance": jnp.mean(jnp.sqrt(squared_distance(selection.point, query.achieved))),
+    }
+    return pseudo_landmark(config, query.achieved, selection.point), info
+
+
+def plan(config: LandmarksConfig, distance: Distance, graph: Graph, query: Query) -> Selection:
+    """Return the first landmark on the shortest path from each state to its goal."""
+    return select(config, graph, endpoint_edges(config, distance, graph, query), query.desired)
+
+
+def pseudo_landmark(config: LandmarksConfig, achieved: jax.Array, selected: jax.Array) -> jax.Array:
+    """Return the pseudo-landmarks, g_pseudo (eq. 7): [B, G].
+
+    They lie at delta_pseudo (`landmarks.shift`) from the current states, g_cur = phi(s), towards the selected
+    landmarks, g_sel. `capped`: not beyond the landmark. `automatic`: the shift is the batch's average distance to the
+    selected landmarks (appendix). `raw`: the landmark itself. With a landmark at distance zero it is the current state.
+    """
+    if config.pseudo == "raw":
+        return selected
+    offset = selected - achieved
+    distance = safe_norm(offset)[:, None]
+    shift = {
+        "fixed": config.shift,
+        "capped": jnp.minimum(config.shift, distance),
+        "automatic": jnp.mean(distance),
+    }[config.pseudo]
+    return achieved + shift * jnp.where(distance > 0, offset / jnp.where(distance > 0, distance, 1.0), 0.0)
+
+
+# ---- the graph over landmarks ----------------------------------------------------------------------------------------
+
+
+def build_graph(config: LandmarksConfig, distance: Distance, landmarks: Landmarks) -> Graph:
+    """Weigh and cut the edges between landmarks, and find the shortest paths."""
+    return connect(config, landmarks, landmark_edges(distance, landmarks))
+
+
+def landmark_edges(distance: Distance, landmarks: Landmarks) -> jax.Array:
+    """Weigh the edges between all landmarks, [M, M] (from, to); absent landmarks have none."""
+    total = landmarks.present.shape[0]
+    weights = distance(
+        jnp.repeat(landmarks.observation, total, axis=0),
+        jnp.repeat(landmarks.achieved, total, axis=0),
+        jnp.tile(landmarks.achieved, (total, 1)),
+    ).reshape(total, total)
+    both_present = landmarks.present[:, None] & landmarks.present[None] & ~jnp.eye(total, dtype=bool)
+    return jnp.where(both_present, weights, UNWEIGHED)
+
+
+def connect(config: LandmarksConfig, landmarks: Landmarks, weights: jax.Array) -> Graph:
+    """Return the graph for given weights [M, M] between landmarks; each landmark keeps its shortest incoming edge."""
+    away = jnp.sqrt(squared_distance(landmarks.achieved[:, None], landmarks.achieved[None]))
+    short = jnp.where((weights <= config.cutoff) & (away > 0), 1.0, 0.0)
+    per_distance = jnp.sum(short * weights) / jnp.maximum(jnp.sum(short * away), 1e-6)
+    slowdown = jnp.ones_like(landmarks.present, weights.dtype)
+    if config.discount_pose:
+        slowdown = pose_slowdown(per_distance, away, weights, landmarks.present[None])
+        weights = jnp.where(weights < UNWEIGHED, weights / slowdown[:, None], UNWEIGHED)
+    edges = _cut(weights, config.cutoff, keep_along=0)
+    return Graph(landmarks, edges, path_lengths(edges), per_distance, slowdown)
+
+
+def path_lengths(edges: jax.Array) -> jax.Array:
+    """Return the lengths of the shortest paths between all landmarks, [M, M] (Floyd-Warshall)."""
+    total = edges.shape[0]
+    start = jnp.where(jnp.eye(total, dtype=bool), 0.0, edges)
+
+    def through(node: jax.Array, lengths: jax.Array) -> jax.Array:
+        return jnp.minimum(lengths, lengths[:, node, None] + lengths[None, node, :])
+
+    return jax.lax.fori_loop(0, total, through, start)
+
+
+def pose_slowdown(weight_per_distance: jax.Array, away: jax.Array, weights: jax.Array, present: jax.Array) -> jax.Array:
+    """Return how many times farther than usual everything is from each state, at least 1: [B, N] -> [B].
+
+    For a body that is stuck or on its back every landmark is far, and the only edges within the cut-off lead to
+    landmarks right beside it. Those lie on no useful path: their directions are random, and a high level that follows
+    them stops proposing paths. The same holds for a landmark where a body fell: if its edges were as long as they are
+    for the fallen body, no path would lead through it. It is not in the paper (`landmarks.discount_pose`).
+    """
+    usual = weight_per_distance * away
+    ratio = jnp.where(present & (usual > 0), weights / jnp.maximum(usual, 1e-6), jnp.inf)
+    least = jnp.min(ratio, axis=1)
+    return jnp.where(jnp.isfinite(least), jnp.maximum(1.0, least), 1.0)
+
+
+# ---- the edges of states and goals -----------------------------------------------------------------------------------
+
+
+def endpoint_edges(config: LandmarksConfig, distance: Distance, graph: Graph, query: Query) -> EndpointEdges:
+    """Weigh the edges that leave states and those that lead to goals, `neighbours` of each (0: all).
+
+    Pairs that are not weighed cost `UNWEIGHED`. With `discount_pose`, edges that leave a state are divided by its
+    `pose_slowdown`, and those that leave a landmark by the landmark's.
+    """
+    landmark_goal, state_goal = _weigh_goals(config, distance, graph, query)
+    outgoing = _promising(config, graph, query, landmark_goal)
+    weights = _weigh_states(distance, graph.landmarks, query, outgoing)
+    if config.discount_pose:
+        slowdown = _state_slowdown(graph, query, outgoing, weights)
+        weights, state_goal = weights / slowdown[:, None], state_goal / slowdown
+    state_landmark = _dense(graph.landmarks, outgoing, weights)
+    return EndpointEdges(state_landmark, landmark_goal, state_goal, _nearest_to_goal(graph.landmarks, query))
+
+
+def _weigh_goals(
+    config: LandmarksConfig, distance: Distance, graph: Graph, query: Query
+) -> tuple[jax.Array, jax.Array]:
+    """Weigh the edges to each goal: from the landmarks near it [M, B], and directly from its state [B]."""
+    landmarks = graph.landmarks
+    incoming = _near_goals(config, landmarks, query.desired)
+    sources = incoming.ravel()
+    weights = distance(
+        jnp.concatenate([landmarks.observation[sources], query.observation]),
+        jnp.concatenate([landmarks.achieved[sources], query.achieved]),
+        jnp.concatenate([jnp.repeat(query.desired, incoming.shape[1], axis=0), query.desired]),
+    )
+    from_landmarks = (weights[: incoming.size] / graph.slowdown[sources]).reshape(incoming.shape)
+    return _dense(landmarks, incoming, from_landmarks).T, weights[incoming.size :]
+
+
+def _weigh_states(distance: Distance, landmarks: Landmarks, query: Query, outgoing: jax.Array) -> jax.Array:
+    """Weigh the edges from each state to the landmarks `outgoing` [B, N]: [B, N]."""
+    count = outgoing.shape[1]
+    return distance(
+        jnp.repeat(query.observation, count, axis=0),
+        jnp.repeat(query.achieved, count, axis=0),
+        landmarks.achieved[outgoing.ravel()],
+    ).reshape(outgoing.shape)
+
+
+def _state_slowdown(graph: Graph, query: Query, outgoing: jax.Array, weights: jax.Array) -> jax.Array:
+    """Return the `pose_slowdown` of each state, by its edges to the landmarks `outgoing` [B, N]: [B]."""
+    landmarks = graph.landmarks
+    away = jnp.sqrt(squared_distance(landmarks.achieved[outgoing], query.achieved[:, None]))
+    return pose_slowdown(graph.weight_per_distance, away, weights, landmarks.present[outgoing])
+
+
+def _nearest_to_goal(landmarks: Landmarks, query: Query) -> jax.Array:
+    """Return which states are nearer to their goals than every landmark, in the goal space: [B]."""
+    from_landmarks = squared_distance(landmarks.achieved[None], query.desired[:, None])
+    from_landmarks = jnp.where(landmarks.present, from_landmarks, jnp.inf)
+    return jnp.all(squared_distance(query.achieved, query.desired)[:, None] <= from_landmarks, axis=1)
+
+
+def _dense(landmarks: Landmarks, places: jax.Array, weights: jax.Array) -> jax.Array:
+    """Return a block [B, M] with the weights [B, N] of each row's places [B, N]; all other pairs are `UNWEIGHED`."""
+    batch = places.shape[0]
+    weights = jnp.where(landmarks.present[places], weights, UNWEIGHED)
+    empty = jnp.full((batch, landmarks.present.shape[0]), UNWEIGHED)
+    return empty.at[jnp.arange(batch)[:, None], places].set(weights)
+
+
+def _weighs_all(config: LandmarksConfig, landmarks: Landmarks) -> bool:
+    return not 0 < config.neighbours < landmarks.present.shape[0]
+
+
+def _every_landmark(landmarks: Landmarks, batch: int) -> jax.Array:
+    total = landmarks.present.shape[0]
+    return jnp.broadcast_to(jnp.arange(total), (batch, total))
+
+
+def _near_goals(config: LandmarksConfig, landmarks: Landmarks, desired: jax.Array) -> jax.Array:
+    """Return the indices of the landmarks near each goal [B, G]: [B, N].
+
+    One third are the nearest novelty landmarks, the others the nearest coverage landmarks: novelty landmarks lie in
+    clusters, and a cluster whose members were only connected to each other would be cut off from the rest. Where one
+    kind has too few, the nearest of the other kind take their place (an index may then occur twice).
+    """
+    if _weighs_all(config, landmarks):
+        return _every_landmark(landmarks, desired.shape[0])
+    by_novelty = config.neighbours // 3
+    square = squared_distance(landmarks.achieved[None], desired[:, None])
+    behind = jnp.where(landmarks.novel, 1.0 + jnp.max(square), 0.0)
+    square = jnp.where(landmarks.present, square, jnp.inf)
+    coverage = jax.lax.top_k(-(square + behind), config.neighbours - by_novelty)[1]
+    novelty = jax.lax.top_k(behind - square, by_novelty)[1]
+    return jnp.concatenate([coverage, novelty], axis=1)
+
+
+def _promising(config: LandmarksConfig, graph: Graph, query: Query, landmark_goal: jax.Array) -> jax.Array:
+    """Return the indices of the landmarks that promise the shortest paths from each state: [B, N].
+
+    The promised length is that of the path from the landmark on, plus an estimate of the way there.
+    """
+    landmarks = graph.landmarks
+    if _weighs_all(config, landmarks):
+        return _every_landmark(landmarks, query.achieved.shape[0])
+    to_goal = _lengths_to_goals(graph, _cut(landmark_goal, config.cutoff, keep_along=0))
+    away = jnp.sqrt(squared_distance(landmarks.achieved[None], query.achieved[:, None]))
+    estimate = graph.weight_per_distance * away
+    length = jnp.where(estimate <= config.cutoff, estimate, _cut_cost(estimate, config.cutoff)) + to_goal.T
+    return jax.lax.top_k(-jnp.where(landmarks.present, length, jnp.inf), config.neighbours)[1]
+
+
+# ---- the cut-off -----------------------------------------------------------------------------------------------------
+
+
+def cut_penalty(cutoff: float) -> float:
+    """Return the least cost of an edge over the cut-off: a path that costs as much does not exist."""
+    return _CUT_PENALTY * cutoff
+
+
+def _cut_cost(weight: jax.Array, cutoff: float) -> jax.Array:
+    """Return the cost of an edge over the cut-off, gamma_dist.
+
+    The paper removes such edges. Here they remain as a last resort, with a penalty that grows with the square: several
+    gaps a little over the cut-off along a corridor cost less than one leap across its wall, of which the low level's
+    value knows nothing.
+    """
+    return jnp.minimum(weight + cut_penalty(cutoff) * jnp.square(weight / cutoff), UNWEIGHED)
+
+
+def _cut(weights: jax.Array, cutoff: float, *, keep_along: int) -> jax.Array:
+    """Penalise the edges over the cut-off, gamma_dist, except the shortest one along an axis."""
+    shortest = weights <= jnp.min(weights, axis=keep_along, keepdims=True)
+    return jnp.where((weights <= cutoff) | shortest, weights, _cut_cost(weights, cutoff))
+
+
+def cut_endpoints(edges: EndpointEdges, cutoff: float) -> EndpointEdges:
+    """Cut the edges of states and goals; each goal keeps its shortest incoming edge.
+
+    A state has no incoming edges; it keeps its shortest outgoing one. Its direct edge to the goal is also kept where
+    no landmark is nearer to the goal in the goal space, because the low level's value of a far goal says little.
+    """
+    direct, kept = edges.state_goal, edges.nearest_to_goal
+    return edges._replace(
+        state_landmark=_cut(edges.state_landmark, cutoff, keep_along=1),
+        landmark_goal=_cut(edges.landmark_goal, cutoff, keep_along=0),
+        state_goal=jnp.where((direct <= cutoff) | kept, direct, _cut_cost(direct, cutoff)),
+    )
+
+
+# ---- selection -------------------------------------------------------------------------------------------------------
+
+
+def select(config: LandmarksConfig, graph: Graph, edges: EndpointEdges, desired: jax.Array) -> Selection:
+    """Return the first landmark on the shortest path from each state to its goal [B, G].
+
+    The goal itself is selected when it is within `goal_within`, when the direct edge is the shortest path, and when
+    there is no landmark at all.
+    """
+    landmarks, cut = graph.landmarks, cut_endpoints(edges, config.cutoff)
+    lengths = cut.state_landmark + _lengths_to_goals(graph, cut.landmark_goal).T
+    first = jnp.argmin(lengths, axis=1)
+    length = jnp.min(lengths, axis=1)
+    directly = (edges.state_goal <= config.goal_within) | (cut.state_goal <= length) | ~jnp.any(landmarks.present)
+    index = jnp.where(directly, landmarks.present.shape[0], first)
+    point = jnp.where(directly[:, None], desired, landmarks.achieved[first])
+    return Selection(index, point, jnp.minimum(length, cut.state_goal) < cut_penalty(config.cutoff))
+
+
+def _lengths_to_goals(graph: Graph, landmark_goal: jax.Array) -> jax.Array:
+    """Return the lengths of the shortest paths from landmarks to goals [M, B], given the last edges [M, B]."""
+    return jnp.min(graph.lengths[:, :, None] + landmark_goal[None], axis=1)
