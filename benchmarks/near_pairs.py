@@ -1,4 +1,4 @@
-"""How often the planner chooses another landmark when it weighs edges of states and goals to near landmarks only.
+"""How often the planner selects another landmark when it weighs only some of the edges of states and goals.
 
     python benchmarks/near_pairs.py runs/ant-maze-u-sparse-higl-0
 

@@ -1,4 +1,4 @@
-"""What `higl bench` takes for granted of a run: the length of its episodes, and how much of the goal space it sees."""
+"""The assumptions of `higl bench` about a run: the length of its episodes, and how many cells it visits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adjacency: which cells of the goal space are a few steps apart, and a network that says so (eq. 5 and 6)."""
+"""Adjacency: which cells of the goal space are few steps apart, and a network that learns it (eq. 5 and 6)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CALL_BATCHES = 512
 
 
 class AdjacencyState(NamedTuple):
-    """The adjacency network and its optimiser."""
+    """The adjacency network, psi, and its optimiser."""
 
     network: MLP
     optimiser: Any
@@ -33,7 +33,7 @@ class Pairs(NamedTuple):
 
 
 class CellMatrix:
-    """The k-step adjacency matrix over the cells seen so far. It grows without limit and is stored sparsely.
+    """The k-step adjacency matrix over the cells seen so far. It grows without limit and is sparse.
 
     `cells` [N, G] holds cell indices in order of discovery; `codes` the adjacent pairs i < j as sorted numbers
     i * 2**32 + j.
@@ -56,12 +56,12 @@ class CellMatrix:
 
     @property
     def adjacent_share(self) -> float:
-        """Return the share of adjacent ones among the pairs of different cells."""
+        """Return the share of the pairs of different cells that are adjacent."""
         count = len(self)
         return 2 * len(self.codes) / (count * (count - 1)) if count > 1 else 0.0
 
     def add_trajectory(self, achieved: np.ndarray) -> None:
-        """Take in a trajectory of goal-space points [T, G]: cells fewer than k steps apart become adjacent."""
+        """Add a trajectory of goal-space points [T, G]: cells fewer than k (`degree`) steps apart become adjacent."""
         visited = self._indices(np.round(achieved / self.cell).astype(np.int32))
         codes = [self.codes]
         for gap in range(1, min(self.degree, len(visited))):
@@ -77,10 +77,10 @@ class CellMatrix:
         return (first == second) | np.isin(code, self.codes)
 
     def pairs(self, all_pairs_up_to: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the pairs i < j to train on (first, second) and their labels.
+        """Return the pairs i < j to train on: first [N], second [N], and their labels [N].
 
-        Up to `all_pairs_up_to` cells they are all pairs; beyond, every adjacent pair and as large a sample of the
-        others as that many cells would have given.
+        Up to `all_pairs_up_to` cells these are all pairs. Beyond, they are every adjacent pair and a random sample of
+        pairs, as many as that number of cells would have.
         """
         count = len(self)
         if count <= all_pairs_up_to:
@@ -94,16 +94,16 @@ class CellMatrix:
         return first, second, self.is_adjacent(first, second).astype(np.float32)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return all that the matrix is made of, to be saved."""
+        """Return the contents of the matrix, for saving."""
         return {"cells": self.cells, "codes": self.codes}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Become the matrix that `arrays` came from."""
+        """Restore the contents that `arrays` returned."""
         self.cells, self.codes = arrays["cells"], arrays["codes"]
         self._index = {cell.tobytes(): place for place, cell in enumerate(self.cells)}
 
     def _indices(self, cells: np.ndarray) -> np.ndarray:
-        """Return the index of each cell [T, G], giving new cells the next free ones."""
+        """Return the index of each cell [T, G]; new cells get the next free ones."""
         new = []
         indices = np.empty(len(cells), np.int64)
         for step, cell in enumerate(cells):
@@ -125,17 +125,17 @@ def init_adjacency(config: AdjacencyConfig, key: jax.Array, goal_size: int) -> A
 
 
 def embedding_distance(network: MLP, first: jax.Array, second: jax.Array) -> jax.Array:
-    """Return the distance of two goal-space points' embeddings: [..., G] -> [...]."""
+    """Return the distance between the embeddings of two points, ||psi(g) - psi(g')||: [..., G] -> [...]."""
     return safe_norm(mlp(network, first) - mlp(network, second))
 
 
 def steps_between(config: AdjacencyConfig, network: MLP, first: jax.Array, second: jax.Array) -> jax.Array:
-    """Return the estimated shortest transition distance in steps (eq. 6)."""
+    """Return the estimated shortest transition distance in steps, k / epsilon_k * embedding distance (eq. 6)."""
     return config.degree / config.epsilon * embedding_distance(network, first, second)
 
 
 def adjacency_loss(config: AdjacencyConfig, network: MLP, pairs: Pairs) -> jax.Array:
-    """Return the contrastive loss (eq. 5), averaged over the pairs of weight 1."""
+    """Return the contrastive loss with epsilon_k and the margin delta (eq. 5), averaged over the pairs of weight 1."""
     distance = embedding_distance(network, pairs.first, pairs.second)
     near = jnp.maximum(distance - config.epsilon, 0.0)
     far = jnp.maximum(config.epsilon + config.delta - distance, 0.0)
@@ -146,7 +146,7 @@ def adjacency_loss(config: AdjacencyConfig, network: MLP, pairs: Pairs) -> jax.A
 def train_batches(
     config: AdjacencyConfig, state: AdjacencyState, batches: Pairs, count: jax.Array
 ) -> tuple[AdjacencyState, jax.Array]:
-    """Update the network on the first `count` of some batches [N, B, ...]; return the sum of the losses too."""
+    """Update the network on the first `count` batches of `batches` [N, B, ...]; return the sum of the losses too."""
     optimiser = optax.adam(config.learning_rate)
 
     def step(index: jax.Array, carry: tuple[AdjacencyState, jax.Array]) -> tuple[AdjacencyState, jax.Array]:
@@ -159,7 +159,7 @@ def train_batches(
 
 
 def epoch_batches(config: AdjacencyConfig, matrix: CellMatrix, rng: np.random.Generator) -> list[tuple[Pairs, int]]:
-    """Return one pass over the pairs in random order, as calls of `CALL_BATCHES` batches with their real count."""
+    """Return one pass over the pairs in random order: calls of `CALL_BATCHES` batches, each with its real count."""
     first, second, adjacent = matrix.pairs(config.all_pairs_up_to, rng)
     size = CALL_BATCHES * config.batch_size
     points, order = matrix.points, rng.permutation(len(first))

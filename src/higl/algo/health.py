@@ -1,4 +1,4 @@
-"""The health of a run: what to look at before guessing why it does not learn. Host side, NumPy."""
+"""The health of a run: measurements that show which part does not learn. On the host, in NumPy."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from higl.settings.config import AdjacencyConfig, Config
 # An action counts as saturated when it is this close to its range.
 _SATURATED = 0.99
 
-# A segment counts as still when it moved by less than this share of the distance to its subgoal: three in four of those
-# of ants on their backs, who kick, and one in twenty of the others.
+# A segment counts as still when it moved by less than this share of the distance to its subgoal. That holds for three
+# in four segments of ants on their backs, which kick, and for one in twenty of the others.
 _STILL = 0.1
 
 
 def episode_metrics(config: Config, episode: Episode) -> dict[str, float]:
-    """Return what an episode alone shows: success, return, and how the low level did on its subgoals.
+    """Return the metrics of an episode that need no networks: success, return, and the low level's progress.
 
     `low/progress` is how far a segment moved along its subgoal, in units of the goal space; `low/progress_share` is
-    the share of the distance to the subgoal that it covered; `low/still` is the share of segments that hardly moved at
-    all: a body that fell over or got stuck.
+    the share of the distance to the subgoal that it covered; `low/still` is the share of segments that hardly moved,
+    as when a body fell over or got stuck.
     """
     period, scheme = config.high.period, config.high.subgoals
     return {
@@ -37,7 +37,7 @@ def episode_metrics(config: Config, episode: Episode) -> dict[str, float]:
 
 
 def segment_metrics(episode: Episode, period: int, scheme: Scheme) -> dict[str, float]:
-    """Return the low level's progress per segment, how far the subgoals lay, and how often it did not move."""
+    """Return the low level's progress per segment, the distance of its subgoals, and how often it did not move."""
     starts = np.arange(0, len(episode), period)
     stops = np.minimum(starts + period, len(episode))
     begin, end = episode.achieved[starts], episode.achieved[stops]
@@ -56,12 +56,12 @@ def segment_metrics(episode: Episode, period: int, scheme: Scheme) -> dict[str, 
 def value_metrics(
     config: Config, low: TD3, low_networks: Networks, high: TD3, high_networks: Networks, episode: Episode
 ) -> dict[str, float]:
-    """Return values against returns, and how many of the low actor's own actions are at the end of their range.
+    """Compare values with returns, and count the low actor's actions at the limits of their range.
 
-    `low/value` is V at the start of each segment, `low/value_excess` how much it is above the segment's discounted
-    intrinsic rewards plus the discounted V at its last step. `high/value` is V at the episode's start; `high/return`
+    `low/value` is V at the start of each segment; `low/value_excess` is how much it exceeds the segment's discounted
+    intrinsic rewards plus the discounted V at its last step. `high/value` is V at the episode's start; `high/return` is
     what it should be: the discounted, scaled rewards of the segments, plus the discounted V of the last state where
-    that is no end.
+    values bootstrap from it.
     """
     rows = low_rows(config, episode)
     visible = visible_entries(config.low, episode.observation.shape[1])
@@ -92,7 +92,7 @@ def value_metrics(
 def adjacency_metrics(
     config: AdjacencyConfig, network: MLP, matrix: CellMatrix, rng: np.random.Generator
 ) -> dict[str, float]:
-    """Return how many of the adjacent and of the other pairs of cells the network tells rightly."""
+    """Return the share of adjacent pairs of cells, and of other pairs, that the network classifies correctly."""
     first, second, adjacent = matrix.pairs(config.all_pairs_up_to, rng)
     embedding = mlp(network, matrix.points)
     distance = np.linalg.norm(embedding[first] - embedding[second], axis=1)

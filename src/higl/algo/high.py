@@ -14,7 +14,7 @@ from higl.settings.config import Config, HighConfig
 
 
 class Segment(NamedTuple):
-    """What the low level did in a segment, for relabelling: [m, ...], and 1 for each step that took place."""
+    """The low level's steps in a segment, for relabelling: [m, ...]; `took_place` is 0 after the end of the episode."""
 
     observation: Array
     achieved: Array
@@ -23,7 +23,10 @@ class Segment(NamedTuple):
 
 
 class HighRow(NamedTuple):
-    """A high-level transition: one segment. `reward` is the sum over its steps; `end` is 1 where nothing bootstraps."""
+    """A high-level transition: one segment of m steps.
+
+    `reward` is the sum over its steps (eq. 1); `end` is 1 where values do not bootstrap.
+    """
 
     observation: Array
     achieved: Array
@@ -43,7 +46,7 @@ def high_input(observation: Array, desired: Array) -> Array:
 
 
 def high_batch(config: HighConfig, rows: HighRow, subgoal: jax.Array) -> Batch:
-    """Return sampled high-level transitions, with these subgoals as actions, as TD3 takes them (eq. 1, scaled)."""
+    """Return sampled high-level transitions with the given subgoals as a batch for TD3; rewards are scaled (eq. 1)."""
     return Batch(
         high_input(rows.observation, rows.desired),
         subgoal,
@@ -56,10 +59,10 @@ def high_batch(config: HighConfig, rows: HighRow, subgoal: jax.Array) -> Batch:
 def relabel(
     config: HighConfig, limit: Array, low_actor: MLP, visible: Array, rows: HighRow, key: jax.Array
 ) -> jax.Array:
-    """Return the subgoals under which the low level is likeliest to have taken the stored actions: [B, G].
+    """Return the subgoals under which the low level would most likely have taken the stored actions: [B, G] (HIRO).
 
-    Candidates (HIRO): the stored subgoal, the displacement achieved (or, of absolute subgoals, the point reached),
-    and draws around it with half the range as standard deviation, clipped to the range.
+    Candidates are the stored subgoal, the displacement achieved (for absolute subgoals: the point reached), and draws
+    around the latter with half the range as standard deviation, clipped to the range.
     """
     scheme: Scheme = config.subgoals
     reached = subgoal_towards(scheme, rows.next_achieved, rows.achieved)

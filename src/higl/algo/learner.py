@@ -63,7 +63,7 @@ class LearnerState(NamedTuple):
 
 
 def _loop(count: jax.Array, step: Callable[[Any, jax.Array], tuple[Any, td3.Info]], state: Any, key: jax.Array) -> Any:
-    """Run `count` updates with a key each; return the state, and each info averaged."""
+    """Run `count` updates, each with its own key; return the state and the averages of the infos."""
     _, shape = jax.eval_shape(step, state, key)
 
     def body(index: jax.Array, carry: tuple[Any, td3.Info]) -> tuple[Any, td3.Info]:
@@ -331,7 +331,11 @@ class Learner:
         return self._finish(stage, info, start)
 
     def _finish(self, stage: str, info: td3.Info, start: float) -> Metrics:
-        """Wait for a stage, time it, and stop if anything in it is not finite."""
+        """Wait for a stage, time it, and stop the run if anything in it is not finite.
+
+        Raises:
+            NotFiniteError: the stage, and its metrics.
+        """
         values = {name: float(value) for name, value in jax.device_get(info).items()}
         self.seconds[stage] = time.perf_counter() - start
         finite = values.pop("finite")

@@ -1,6 +1,6 @@
 """The low level: pursues a subgoal for one segment (section 3, eq. 2 and 3).
 
-The functions on subgoals take NumPy or JAX arrays: the rollout and the compiled code share them.
+The functions on subgoals take NumPy or JAX arrays: acting and the compiled programs share them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Scheme = Literal["relative", "absolute"]
 
 
 class LowRow(NamedTuple):
-    """A low-level transition and the subgoal pursued: its reward and the subgoal's successor follow from them.
+    """A low-level transition with the subgoal pursued; the reward and the next subgoal are computed from these.
 
-    Actions are scaled to [-1, 1]. `achieved` is the goal-space point of `observation`; `end` is 1 where nothing
-    bootstraps.
+    Actions are scaled to [-1, 1]. `achieved` is phi(s), the goal-space point of `observation`; `end` is 1 where values
+    do not bootstrap.
     """
 
     observation: Array
@@ -35,17 +35,17 @@ class LowRow(NamedTuple):
 
 
 def goal_transition(scheme: Scheme, subgoal: Array, achieved: Array, next_achieved: Array) -> Array:
-    """Return the subgoal after a step, h(g, s, s'): a relative one keeps its absolute target."""
+    """Return the subgoal after a step, h(g, s, s'): [..., G]. A relative subgoal keeps its absolute target."""
     return subgoal + achieved - next_achieved if scheme == "relative" else subgoal
 
 
 def subgoal_target(scheme: Scheme, subgoal: Array, achieved: Array) -> Array:
-    """Return the point of the goal space that a subgoal asks for."""
+    """Return the goal-space point that a subgoal asks for: [..., G]."""
     return subgoal + achieved if scheme == "relative" else subgoal
 
 
 def subgoal_towards(scheme: Scheme, target: Array, achieved: Array) -> Array:
-    """Return the subgoal that asks for a point of the goal space: the inverse of `subgoal_target`."""
+    """Return the subgoal that asks for a goal-space point: the inverse of `subgoal_target`."""
     return target - achieved if scheme == "relative" else target
 
 
@@ -70,12 +70,12 @@ def low_input(visible: Array, observation: Array, subgoal: Array) -> Array:
 
 
 def exchange_subgoals(scheme: Scheme, share: float, rows: LowRow) -> LowRow:
-    """Return sampled transitions of which the first `share` have another subgoal, from the transition after them.
+    """Return sampled transitions with the subgoals of the first `share` of them exchanged.
 
-    What a step did says as much about any other subgoal: its reward and successor are known for all of them. Rows are
-    sampled at random, so their neighbours are random too. Relative subgoals are taken over as they are; in place of an
-    absolute one stands the point that the other transition achieved, because an arm can be at few of the points that
-    an untrained high level asks for.
+    A step is as informative about any other subgoal, because its reward and next subgoal can be computed for all of
+    them. Each transition takes the subgoal of the next row; rows are sampled at random, so that one is random too.
+    Absolute subgoals are replaced by the point that the next row achieved, because an arm can reach few of the points
+    that an untrained high level asks for. It is not in the paper (`low.exchange`).
     """
     exchanged = (jnp.arange(len(rows.end)) < share * len(rows.end))[:, None]
     others = jnp.roll(rows.subgoal if scheme == "relative" else rows.achieved, -1, axis=0)
@@ -83,7 +83,7 @@ def exchange_subgoals(scheme: Scheme, share: float, rows: LowRow) -> LowRow:
 
 
 def low_batch(config: LowConfig, scheme: Scheme, visible: Array, rows: LowRow) -> Batch:
-    """Return sampled low-level transitions as TD3 takes them, rewards by eq. 2 or 3."""
+    """Return sampled low-level transitions as a batch for TD3, with the rewards of eq. 2 or 3."""
     next_subgoal = goal_transition(scheme, rows.subgoal, rows.achieved, rows.next_achieved)
     return Batch(
         low_input(visible, rows.observation, rows.subgoal),
@@ -103,6 +103,9 @@ def low_distance(
     achieved: jax.Array,
     target: jax.Array,
 ) -> jax.Array:
-    """Return how far a goal-space point is from a state by the low level's value: max(0, -V), [...]."""
+    """Return how far a goal-space point is from a state by the low level's value, max(0, -V): [...].
+
+    This is the weight of an edge of the planner's graph (section 4.2).
+    """
     subgoal = subgoal_towards(scheme, target, achieved)
     return jnp.maximum(0.0, -policy_value(td3, networks, low_input(visible, observation, subgoal)))

@@ -1,4 +1,4 @@
-"""Multilayer perceptrons: one function for NumPy and JAX, and their initialisation."""
+"""Multilayer perceptrons for NumPy and JAX, and small helpers on arrays and pytrees."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-# A NumPy or a JAX array: the twin functions take either.
+# A NumPy or a JAX array.
 Array = Any
 
 
@@ -42,7 +42,7 @@ def init_mlp(key: jax.Array, sizes: tuple[int, ...]) -> MLP:
 
 
 def mlp(params: MLP, x: Array, *, layer_norm: bool = False) -> Array:
-    """Apply a network with ReLU between its layers: [..., in] -> [..., out]. NumPy in, NumPy out; JAX alike."""
+    """Apply a network with ReLU between its layers: [..., in] -> [..., out]. Takes NumPy or JAX, returns the same."""
     xp = x.__array_namespace__()
     for layer in params[:-1]:
         x = x @ layer.weight + layer.bias
@@ -81,5 +81,5 @@ def tree_finite(tree: Any) -> jax.Array:
 
 
 def zeros_like_result(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return zeros in the shape of what a function would return: the other branch of a compiled condition."""
+    """Return zeros shaped like the result of a function: the other branch of a compiled condition."""
     return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(function, *arguments))

@@ -37,7 +37,7 @@ def insert(buffer: Buffer, block: Any, count: jax.Array) -> Buffer:
 
 
 def blocks(rows: Any, capacity: int) -> list[tuple[Any, int]]:
-    """Cut rows [N, ...] (NumPy) into zero-padded blocks of one length, each with its count of real rows."""
+    """Cut rows [N, ...] (NumPy) into zero-padded blocks of one length, each with its number of real rows."""
     total = len(jax.tree.leaves(rows)[0])
     length = min(INSERT_BLOCK, capacity)
     cut = []

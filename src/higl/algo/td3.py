@@ -28,7 +28,7 @@ class Networks(NamedTuple):
 
 
 class TD3State(NamedTuple):
-    """All that TD3 learns, and how often it did."""
+    """All that TD3 learns, and the number of updates so far."""
 
     networks: Networks
     targets: Networks
@@ -49,9 +49,9 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class TD3:
-    """What is fixed about a learner: its settings, and the largest action that its actor gives.
+    """The fixed part of a TD3 learner: its settings, the size of its input, and the largest action of its actor [A].
 
-    The sigmas of the settings have the units of the actor's actions.
+    The sigmas of the settings are in the units of the actor's actions.
     """
 
     config: LevelConfig
@@ -73,7 +73,7 @@ class TD3:
 
 
 def init(td3: TD3, key: jax.Array) -> TD3State:
-    """Draw networks; the targets start equal to them."""
+    """Draw the networks; the targets start equal to them."""
     actor_key, first_key, second_key = jax.random.split(key, 3)
     size, hidden = len(td3.action_scale), td3.config.hidden
     critic_sizes = (td3.input_size + size, *hidden, 1)
@@ -126,14 +126,17 @@ def critic_loss(td3: TD3, critics: tuple[MLP, MLP], batch: Batch, target: jax.Ar
     return loss, {"critic_loss": loss, "target": jnp.mean(target)}
 
 
-# A further loss on the actor's action [B, A] -> (scalar, info): the high level's landmark loss.
+# A further loss on the actor's action, [B, A] -> (scalar, info): the landmark loss of the high level.
 ActionLoss = Callable[[jax.Array], tuple[jax.Array, Info]]
 
 
 def actor_loss(
     td3: TD3, actor: MLP, critics: tuple[MLP, MLP], x: jax.Array, action_loss: ActionLoss | None
 ) -> tuple[jax.Array, Info]:
-    """Return minus the first critic's value of the actor's action, plus a further loss on that action (eq. 9)."""
+    """Return minus the first critic's value of the actor's action, plus a further loss on that action.
+
+    For the high level this is eq. 9, with `action_loss` = `high.landmark_loss`.
+    """
     action = actor_action(actor, jnp.asarray(td3.action_scale), x)
     value = mlp(critics[0], jnp.concatenate([x, action], axis=-1), layer_norm=td3.config.layer_norm)
     loss = -jnp.mean(value)
@@ -170,6 +173,6 @@ def update(
     else:
         due = state.updates % td3.config.policy_period == 0
         state, policy_info = jax.lax.cond(due, update_policy, leave_policy, state)
-        # Averages over a loop then are those of the updates that took place.
+        # So that averages over a loop are averages over the updates that took place.
         policy_info = {name: value * td3.config.policy_period for name, value in policy_info.items()}
     return state, info | policy_info

@@ -1,7 +1,7 @@
-"""`higl bench`: what each stage of a run costs, and how that compares with what the processor can do.
+"""`higl bench`: the cost of each stage of a run, compared with the processor's matrix product rate.
 
-Everything is measured in one run on one machine: times only mean something beside the machine's own matrix product
-rate at the same shapes, or beside another algorithm's.
+Everything is measured in one run on one machine: a time is meaningful only next to the machine's own matrix product
+rate at the same shapes, or next to another algorithm's time.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from higl.run.measure import evaluate
 from higl.settings.config import AdjacencyConfig, Algorithm, Config
 from higl.settings.presets import preset
 
-# Times of a stage are the best of this many: the machine is shared, and only slows things down.
+# A stage's time is the best of this many: other processes on the machine only make it longer.
 REPEATS = 5
 ROUNDS = 3
 EPISODES_BEFORE = 4
-# Cells of the goal space that a run comes to know. Of a maze they are its floor (112 of Ant Maze U, and its runs found
-# 112 to 121). With random actions the arms were in 1,700 after 20,000 steps. Of other tasks there is only a guess.
+# Cells of the goal space that a run visits. In a maze these are its floor (112 in Ant Maze U, whose runs found 112 to
+# 121). With random actions the arms visited 1,700 in 20,000 steps. For other tasks the number is a guess.
 ARM_CELLS, OTHER_CELLS = 1_500, 150
 # Seconds between two checkpoints of a run.
 CHECKPOINT_SECONDS = 300.0
@@ -55,7 +55,7 @@ CHECKPOINT_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage's cost: seconds and FLOPs of one call, and how many calls an environment step needs."""
+    """The cost of a stage: seconds and FLOPs of one call, and the number of calls per environment step."""
 
     name: str
     seconds: float
@@ -69,12 +69,12 @@ class Stage:
         return 1e3 * self.seconds * self.calls_per_step
 
     def share_of(self, rate: float) -> float | None:
-        """Return the stage's rate as a share of the matrix product rate (FLOP/s)."""
+        """Return the stage's FLOP/s as a share of the matrix product rate; None if its FLOPs are unknown."""
         return self.flops / self.seconds / rate if self.flops else None
 
 
 def best_time(call: Callable[[], Any], repeats: int = REPEATS) -> float:
-    """Return the shortest of several times of a call, after one to compile it."""
+    """Return the shortest of several timings of a call, after one call to compile it."""
     jax.block_until_ready(call())
     times = []
     for _ in range(repeats):
@@ -121,7 +121,7 @@ def td3_flops(state: Any, batch: int) -> float:
 
 
 def explored_cells(config: Config) -> int:
-    """Return how many cells of the goal space a run comes to know, about."""
+    """Return roughly how many cells of the goal space a run visits."""
     try:
         task = find_task(config.task)
     except ValueError:
@@ -133,7 +133,7 @@ def explored_cells(config: Config) -> int:
 
 
 def adjacency_pairs(config: AdjacencyConfig, cells: int, adjacent_per_cell: float) -> float:
-    """Return how many pairs of cells a pass of the adjacency network's training sees, see `CellMatrix.pairs`."""
+    """Return the number of pairs of cells in one epoch of the adjacency network; see `CellMatrix.pairs`."""
     limit = config.all_pairs_up_to
     if cells <= limit:
         return cells * (cells - 1) / 2
@@ -155,7 +155,7 @@ class Bench:
             self.learner.matrix.add_trajectory(episode.achieved)
             self.learner.remember(episode)
         self.episode = episodes[-1]
-        # After so many steps the high level's updates come in one go. One that ends with success may be shorter.
+        # The high level's updates run once per episode. An episode that ends with success may be shorter.
         self.episode_steps = max(map(len, episodes))
 
     def measure(self) -> list[Stage]:
@@ -168,9 +168,8 @@ class Bench:
         return [*stages, self._evaluation()]
 
     def _environment(self) -> list[Stage]:
-        """Time the environment's steps and the policy's actions apart."""
-        policy, count = self.learner.policy, 200
-        self.env.reset(seed=0)
+        """Time the environment's steps and the policy's actions separately."""
+        policy, count = self.learner.tested_policy, 200
         rng = np.random.default_rng(0)
         low, high = np.asarray(self.learner.spaces.action_low), np.asarray(self.learner.spaces.action_high)
         actions = rng.uniform(low, high, (count, len(low)))
@@ -182,14 +181,13 @@ class Bench:
                 if terminated or truncated:
                     self.env.reset(seed=0)
 
-        observation = self.episode.observation[0]
-        subgoal, desired = self.episode.subgoal[0], self.episode.desired[0]
+        first = self.episode.observation[0], self.episode.achieved[0], self.episode.desired[0]
 
         def act() -> None:
-            for number in range(count):
-                if number % policy.period == 0:
-                    policy.propose(observation, desired, rng)
-                policy.environment_action(policy.act(observation, subgoal, rng))
+            state = policy.begin()
+            for _ in range(count):
+                action, state = policy.step(*first, state, rng)
+                policy.environment_action(action)
 
         return [
             Stage("environment", best_time(step) / count, 1.0),
@@ -204,7 +202,7 @@ class Bench:
         return Stage("low update", seconds / count, 1.0, flops)
 
     def _high(self) -> list[Stage]:
-        """Time the high level's update, and its parts by themselves."""
+        """Time the high level's update, and each of its parts."""
         config, learner = self.config, self.learner
         count = -(-self.episode_steps // config.high.period)
         per_step = 1 / config.high.period
@@ -227,7 +225,7 @@ class Bench:
         return [Stage("high update", whole, per_step, sum(part.flops for part in parts)), *parts]
 
     def _planner(self, count: int, per_step: float) -> list[Stage]:
-        """Time the planner's parts, each as what it adds to the ones before it. The graph is made once an episode."""
+        """Time the planner's parts, each as what it adds to the previous ones; the graph is built once per episode."""
         config, batch = self.config.landmarks, self.config.high.batch_size
         total = config.coverage + config.novelty
         near = min(config.neighbours or total, total)
@@ -251,7 +249,7 @@ class Bench:
         ]
 
     def _loop(self, part: Callable[[jax.Array], Any], count: int) -> float:
-        """Return the time of one call of a part, from a compiled loop of several with a key each."""
+        """Return the time of one call of a part, from a compiled loop of several calls with different keys."""
 
         def body(index: jax.Array, total: jax.Array) -> jax.Array:
             leaves = jax.tree.leaves(part(jax.random.fold_in(jax.random.key(0), index)))
@@ -291,7 +289,7 @@ class Bench:
         return Stage("novelty update", seconds / count, 1 / self.config.high.period, flops)
 
     def _adjacency(self) -> Stage:
-        """Time an adjacency batch; a training has several passes over the pairs of cells."""
+        """Time a batch of the adjacency network; each training has several epochs over the pairs of cells."""
         config, matrix = self.config.adjacency, self.learner.matrix
         pairs = adjacency_pairs(config, explored_cells(self.config), len(matrix.codes) / len(matrix))
         calls = epoch_batches(config, matrix, np.random.default_rng(0))
@@ -335,16 +333,16 @@ class Report:
 
     @property
     def milliseconds_per_step(self) -> float:
-        """Return the time of one environment step, all stages in it."""
+        """Return the time of one environment step, all stages included."""
         return sum(stage.milliseconds_per_step for stage in self.stages if stage.part_of is None)
 
     @property
     def checkpoint_share(self) -> float:
-        """Return the share of a run's time that checkpoints take."""
+        """Return the share of a run's time spent on checkpoints."""
         return self.checkpoint_seconds / CHECKPOINT_SECONDS
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
+        """Return the report for JSON."""
         stages = [
             asdict(stage)
             | {"milliseconds_per_step": stage.milliseconds_per_step, "gemm_share": stage.share_of(self.gemm_rate)}
@@ -358,14 +356,14 @@ class Report:
 
 
 def run_bench(config: Config) -> Report:
-    """Measure a configuration, and the machine in the same run."""
+    """Measure a configuration, together with the machine."""
     return run_benches([config])[0]
 
 
 def run_benches(configs: list[Config]) -> list[Report]:
     """Measure configurations and the machine in turns, and keep the best time of each stage.
 
-    The machine is shared: what slows it down for a minute would otherwise fall on one of them alone.
+    On a shared machine, a slow minute would otherwise affect only one of them.
     """
     benches = [Bench(config) for config in configs]
     rates = [0.0] * len(configs)
@@ -409,9 +407,9 @@ def print_report(report: Report) -> None:
     table = Table(
         box=box.SIMPLE_HEAD,
         title=f"{report.algo} on {report.task}{landmarks}{', relabelled' if report.relabel else ''}: "
-        f"{report.milliseconds_per_step:.2f} ms a step; matrix products {report.gemm_rate / 1e9:.1f} GFLOP/s",
+        f"{report.milliseconds_per_step:.2f} ms per step; matrix products {report.gemm_rate / 1e9:.1f} GFLOP/s",
     )
-    for name in ("stage", "ms a call", "calls a step", "ms a step", "MFLOP a call", "of the rate"):
+    for name in ("stage", "ms / call", "calls / step", "ms / step", "MFLOP / call", "share of rate"):
         table.add_column(name, justify="left" if name == "stage" else "right")
     for stage in report.stages:
         share = stage.share_of(report.gemm_rate)
@@ -426,7 +424,7 @@ def print_report(report: Report) -> None:
     console = Console()
     console.print(table)
     console.print(
-        f"a checkpoint of full buffers takes {report.checkpoint_seconds:.2f} s: {report.checkpoint_share:.2%} of a run"
+        f"checkpoint with full buffers: {report.checkpoint_seconds:.2f} s, {report.checkpoint_share:.2%} of a run"
     )
 
 
@@ -438,7 +436,7 @@ def run(
     json_file: Path | None,
     cold: bool,
 ) -> None:
-    """Measure algorithms on a task in turns, print the tables and each ratio to the last."""
+    """Measure algorithms on a task in turns; print the tables, and how each compares with the last."""
     configs = []
     for algo in algos:
         config = preset(task, algo)
