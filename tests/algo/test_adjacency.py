@@ -1,4 +1,4 @@
-"""Adjacency: labels by hand and against a plain model, the losses by hand, and a training that separates."""
+"""Adjacency: labels by hand and against a plain model, the loss by hand, and a training that separates cells."""
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +41,7 @@ def test_labels_by_hand():
     assert matrix.is_adjacent(np.array([2]), np.array([2])).all()
 
 
-def test_a_later_trajectory_adds_and_never_takes_away():
+def test_a_later_trajectory_only_adds_pairs():
     matrix = adj.CellMatrix(1.0, 2, 2)
     matrix.add_trajectory(line(0, 1, 2))
     before = adjacent_cells(matrix)

@@ -41,8 +41,7 @@ def random_episode(steps: int, *, terminated: bool = False, seed: int = 0) -> Ep
 # ---- episodes ------------------------------------------------------------------------------------------------------
 
 
-def test_an_episode_has_the_environments_own_rows():
-    """Replaying the actions in the environment gives the same states, rewards and end."""
+def test_replaying_the_actions_gives_the_same_episode():
     episode = collect()
     assert len(episode) == 23
     assert len(episode.observation) == len(episode.achieved) == len(episode.desired) == 24
@@ -60,7 +59,7 @@ def test_an_episode_has_the_environments_own_rows():
 
 
 @pytest.mark.parametrize("config", [CONFIG, ABSOLUTE], ids=["relative", "absolute"])
-def test_a_new_subgoal_every_m_steps_and_its_transition_between(config):
+def test_episodes_record_the_subgoals_of_the_clock(config):
     episode = collect(config, explore=False)
     acting = random_policy(config)
     for step in range(len(episode)):
@@ -74,7 +73,7 @@ def test_a_new_subgoal_every_m_steps_and_its_transition_between(config):
         np.testing.assert_allclose(episode.action[step], action, atol=1e-6)
 
 
-def test_random_subgoals_are_pursued_while_the_policy_says_so():
+def test_random_subgoals_only_while_exploring():
     acting = random_policy(CONFIG)
     acting.random_subgoals = True
     env = PointEnv(steps=23)
@@ -99,8 +98,8 @@ def test_an_episode_depends_on_its_seed_alone():
     np.testing.assert_array_equal(collect_episode(env, random_policy(CONFIG), 3, explore=True).action, first.action)
 
 
-def test_exploration_draws_nothing_that_the_environment_has_drawn():
-    """Gymnasium's generator of a seed is NumPy's default one: the same stream would tie exploration to the goal."""
+def test_exploration_and_environment_draw_from_different_streams():
+    """Gymnasium seeds NumPy's default generator: with the same stream, exploration would depend on the goal."""
     drawn: list[float] = []
 
     class Recording(Policy):
@@ -149,8 +148,8 @@ ends = pytest.mark.parametrize(
 
 
 @ends
-def test_what_bootstraps_at_the_end(time_limit, terminated, last):
-    """Time is observed, so its limit is an end like any other; where it is not, values go on beyond it."""
+def test_values_bootstrap_at_a_time_limit_by_setting(time_limit, terminated, last):
+    """An observed time limit is terminal; values bootstrap from one that is not observed."""
     config = changed(CONFIG, time_limit=time_limit)
     for cut in (low_rows, high_rows):
         end = cut(config, random_episode(12, terminated=terminated)).end

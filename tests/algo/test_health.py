@@ -63,7 +63,7 @@ def test_progress_towards_absolute_subgoals():
     )
 
 
-def test_a_subgoal_at_distance_zero_is_no_division_by_zero():
+def test_a_subgoal_at_distance_zero_does_not_divide_by_zero():
     episode = replace(walk(), subgoal=np.zeros((5, 2), np.float32))
     assert all(np.isfinite(value) for value in segment_metrics(episode, 2, "relative").values())
 
@@ -77,7 +77,7 @@ def test_episode_by_hand():
 
 
 def constant_networks(value: float, actions: int) -> td3.Networks:
-    """Return networks of one layer: the critics give a value everywhere."""
+    """Return networks of one layer; the critics return the same value everywhere."""
 
     def layer(outputs: int, bias: float) -> tuple[Layer]:
         return (
@@ -103,7 +103,7 @@ def test_values_against_returns_by_hand():
     assert metrics["high/return"] == pytest.approx(0.1 * (-2 - 0.5 - 0.25))
 
 
-def test_where_a_time_limit_is_no_end_the_return_goes_on_with_the_value():
+def test_a_time_limit_that_bootstraps_adds_the_last_value_to_the_return():
     low = td3.TD3(CONFIG.low, 5, (1.0, 1.0))
     high = td3.TD3(CONFIG.high, 5, (3.0, 2.0))
     networks = constant_networks(-4.0, SPACES.action), constant_networks(-7.0, SPACES.goal)
@@ -112,8 +112,8 @@ def test_where_a_time_limit_is_no_end_the_return_goes_on_with_the_value():
     assert metrics["high/return"] == pytest.approx(0.1 * (-2 - 0.5 - 0.25) - 7.0 / 8)
 
 
-def test_adjacency_told_rightly_by_hand():
-    """Embedding = the point itself: cells one apart are told adjacent, all others not."""
+def test_adjacency_accuracy_by_hand():
+    """Embedding = the point itself: cells one apart are classified as adjacent, all others not."""
     identity = (Layer(np.eye(2, dtype=np.float32), np.zeros(2, np.float32)),)
     config = AdjacencyConfig(degree=3, epsilon=1.0, delta=0.2)
     matrix = CellMatrix(1.0, 3, 2)
@@ -125,7 +125,7 @@ def test_adjacency_told_rightly_by_hand():
     assert metrics["adjacency/other_right"] == pytest.approx(2 / 3)
 
 
-def test_a_single_cell_has_nothing_to_tell():
+def test_a_single_cell_gives_no_adjacency_metrics():
     matrix = CellMatrix(1.0, 3, 2)
     matrix.add_trajectory(np.zeros((4, 2), np.float32))
     identity = (Layer(np.eye(2, dtype=np.float32), np.zeros(2, np.float32)),)
@@ -133,7 +133,7 @@ def test_a_single_cell_has_nothing_to_tell():
 
 
 def test_layer_norm_reaches_the_values():
-    """The NumPy twin is used for the metrics: it must be the same network."""
+    """The metrics run the networks in NumPy, with the same layer norm."""
     config = changed(CONFIG, low={"layer_norm": True})
     low = td3.TD3(config.low, 5, (1.0, 1.0))
     networks = td3.init(low, jax.random.key(0)).networks

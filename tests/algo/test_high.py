@@ -16,7 +16,7 @@ OBSERVATION, GOAL, ACTION, PERIOD, BATCH = 4, 2, 3, 5, 7
 
 
 def random_rows(seed: int) -> high.HighRow:
-    """Return random segments; of some the last steps did not take place."""
+    """Return random segments; in some of them the last steps did not take place."""
     rng = np.random.default_rng(seed)
     achieved = rng.normal(size=(BATCH, PERIOD + 1, GOAL)).cumsum(1)
     took_place = (np.arange(PERIOD) < rng.integers(1, PERIOD + 1, (BATCH, 1))).astype(np.float32)
@@ -89,7 +89,7 @@ def test_relabelling_against_a_loop(scheme):
 
 
 def test_a_subgoal_that_explains_the_actions_is_not_relabelled():
-    """Actions taken by the present low level itself have misfit zero under the stored subgoal."""
+    """Actions of the current low level have misfit zero under the stored subgoal."""
     config = HighConfig(subgoals="relative", relabel=True)
     actor = init_mlp(jax.random.key(0), (OBSERVATION + GOAL, 8, ACTION))
     rows = random_rows(0)
@@ -166,7 +166,7 @@ def test_the_landmark_loss_measures_in_the_goal_space_by_setting():
         np.testing.assert_allclose(high.embed(config, STRETCH, points), points * np.array(scale), rtol=1e-6)
 
 
-def test_transitions_as_td3_takes_them():
+def test_high_batch_by_hand():
     rows = random_rows(0)
     subgoal = rows.subgoal + 1
     batch = high.high_batch(HighConfig(reward_scale=0.1, discount=0.9), rows, subgoal)

@@ -20,7 +20,7 @@ _farthest = jax.jit(lm.farthest_points, static_argnums=1)
 
 
 def brute_force_farthest(points: np.ndarray, count: int) -> list[int]:
-    """Return the places chosen one after the other, each the farthest from all before it; no point twice."""
+    """Return the indices in the order of choice, each the farthest from all before it; no point twice."""
     chosen = [0]
     while len(chosen) < count:
         distances = [min(((point - points[place]) ** 2).sum() for place in chosen) for point in points]
@@ -85,7 +85,7 @@ def test_coverage_landmarks_come_from_the_buffer_and_novelty_landmarks_from_the_
 
 
 def sampled(config: LandmarksConfig, buffer: Buffer, queue: Queue, key: int) -> np.ndarray:
-    """Return the points of the coverage landmarks, after checking all that does not depend on the draw."""
+    """Return the points of the coverage landmarks, after checking everything that does not depend on the draw."""
     landmarks = lm.sample_landmarks(config, buffer, queue, jax.random.key(key))
     np.testing.assert_array_equal(landmarks.observation[:, 0], landmarks.achieved[:, 0])
     np.testing.assert_array_equal(landmarks.observation[:2, 1], landmarks.achieved[:2, 0] + 100)

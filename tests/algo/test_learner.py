@@ -1,4 +1,4 @@
-"""The learner as a whole: what each stage does, that it repeats itself, stops at NaN, and compiles once."""
+"""The learner as a whole: its stages, reproducibility, the stop at NaN, and the number of compilations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def untimed(metrics: list[Metrics]) -> list[Metrics]:
 
 @pytest.fixture(scope="module")
 def trained() -> tuple[Learner, list[Metrics]]:
-    """Return a learner of HIGL after five episodes (71 steps) and its metrics; tests must leave it as it is."""
+    """Return a learner of HIGL after five episodes (71 steps) and its metrics; tests must not change it."""
     return train(CONFIG)
 
 
@@ -95,12 +95,12 @@ def test_the_health_of_a_run_is_measured(trained):
     assert sum(selected) == pytest.approx(1.0)
 
 
-def test_no_stage_writes_over_the_health_of_a_run(monkeypatch):
-    told = {"low/value": 1.5, "low/value_excess": 2.5, "high/value": 3.5, "high/return": 4.5}
-    monkeypatch.setattr("higl.algo.learner.value_metrics", lambda *_: dict(told))
+def test_no_stage_overwrites_the_health_metrics(monkeypatch):
+    expected = {"low/value": 1.5, "low/value_excess": 2.5, "high/value": 3.5, "high/return": 4.5}
+    monkeypatch.setattr("higl.algo.learner.value_metrics", lambda *_: dict(expected))
     learner = Learner(CONFIG, SPACES)
     metrics = learner.learn(episode(learner, 0, steps=12))
-    assert {name: metrics[name] for name in told} == told
+    assert {name: metrics[name] for name in expected} == expected
 
 
 def test_landmarks_are_states_of_the_buffer_and_the_queue_without_repeats(trained):
@@ -130,7 +130,7 @@ def test_with_fewer_states_than_landmarks_the_rest_is_masked():
 
 
 def test_every_state_of_an_episode_is_offered_to_the_queue():
-    """Also the last one, which is no row of the low level's buffer."""
+    """Including the last one, which is not a row of the low level's buffer."""
     learner = Learner(changed(CONFIG, landmarks={"novelty": 30}), SPACES)
     walked = episode(learner, 0, steps=12)
     learner.remember(walked)
@@ -141,7 +141,7 @@ def test_every_state_of_an_episode_is_offered_to_the_queue():
 
 
 def test_a_long_episode_does_not_discard_its_own_states(monkeypatch):
-    """In blocks of 5 the queue takes in what it takes in at once."""
+    """The queue is the same whether the states come in blocks of 5 or all at once."""
     config = changed(CONFIG, novelty={"similarity": 0.5})
     queues = []
     for block in (512, 5):
@@ -175,14 +175,14 @@ def test_the_tested_policy_averages_the_actors_of_the_last_steps():
     assert not equal((policy.low_actor, policy.high_actor), tuple(jax.device_get(learner.state.actors)))
 
 
-def test_without_an_average_the_tested_policy_is_the_present_one():
+def test_without_an_average_the_tested_policy_is_the_current_one():
     learner, _ = train(changed(CONFIG, evaluation={"average": 0}), (25, 8))
     assert learner.state.averaged is None
     policy = learner.tested_policy
     assert equal((policy.low_actor, policy.high_actor), tuple(jax.device_get(learner.state.actors)))
 
 
-def test_averaging_leaves_learning_as_it_is(trained):
+def test_averaging_does_not_change_learning(trained):
     _, metrics = trained
     _, present = train(changed(CONFIG, evaluation={"average": 0}))
     assert untimed(present) == untimed(metrics)
@@ -206,7 +206,7 @@ def test_loop_averages_and_counts():
     assert (float(state), float(info["state"])) == (0, 0)
 
 
-def test_loop_gives_every_update_another_key():
+def test_loop_gives_every_update_its_own_key():
     def step(state: jax.Array, key: jax.Array) -> tuple[jax.Array, td3.Info]:
         number = state[0].astype(int)
         return state.at[0].add(1).at[number + 1].set(jax.random.uniform(key)), {}
@@ -256,7 +256,7 @@ def test_hiro_is_hrac_without_the_adjacency_loss(walked):
     assert not equal(hiro.networks.actor, hrac.networks.actor)
 
 
-def test_the_baselines_measure_only_what_they_have():
+def test_the_baselines_report_only_the_metrics_of_their_parts():
     _, hrac = train(changed(CONFIG, algo="hrac"), (25, 25, 25))
     assert all("high/landmark_loss" in one and "high/selected_goal" not in one for one in hrac)
     assert all(one["high/pseudo_landmark_distance"] == 0 for one in hrac)
@@ -267,7 +267,7 @@ def test_the_baselines_measure_only_what_they_have():
 
 
 def test_relabelled_subgoals_are_what_the_critics_learn_from(walked):
-    """With candidates clipped to the stored subgoal nothing would change; here the critics do, as do their targets."""
+    """Relabelling changes the critics; with the stored subgoals alone they would be the same."""
     plain = changed(CONFIG, algo="hiro")
     relabelled = changed(plain, high={"relabel": True})
     assert not equal(
@@ -296,7 +296,7 @@ def test_the_same_seed_gives_bit_identical_metrics_and_another_does_not(trained)
 
 @pytest.fixture(scope="module")
 def victim() -> tuple[Learner, Any]:
-    """Return a learner to spoil, and its sound state, kept on the host."""
+    """Return a learner to put bad weights into, and its sound state on the host."""
     learner, _ = train(CONFIG, (25, 25))
     return learner, jax.device_get(learner.state)
 
@@ -480,7 +480,7 @@ def test_relabelling_changes_some_subgoals(name):
 
 @pytest.mark.parametrize(("discard", "old_ones"), [("adjacency", False), ("goal", True)])
 def test_the_measure_of_similarity_is_a_setting(discard, old_ones):
-    """With an adjacency network that takes all points for one, everything old is similar to anything new."""
+    """For a constant adjacency network every stored state is similar to every new one."""
     config = changed(
         CONFIG, novelty={"discard": discard, "similarity": 1e-9}, landmarks={"novelty": 40, "start": 10**9}
     )

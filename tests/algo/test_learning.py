@@ -18,7 +18,7 @@ STEPS = 50
 
 
 def config(**changes) -> Config:
-    """Return settings under which the point is learned within seconds."""
+    """Return settings with which the point is learned within seconds."""
     both = {"hidden": (64, 64), "batch_size": 64, "actor_learning_rate": 1e-3}
     settings = tiny_config(
         low={**both, "buffer_size": 8_000, "exploration": 0.3},
@@ -43,7 +43,7 @@ RANDOM_SUBGOALS = {"random_steps": 10**9, "random_sigma": 2.0}
 
 
 def progress_share(learner: Learner, env: PointEnv) -> float:
-    """Return which share of the way to random subgoals a segment covers, without exploration of the low level."""
+    """Return the share of the distance to random subgoals that a segment covers, without low-level exploration."""
     policy = learner.policy
     policy.low_sigma = 0.0
     episodes = [collect_episode(env, policy, seed, explore=True) for seed in range(1000, 1006)]
@@ -52,7 +52,7 @@ def progress_share(learner: Learner, env: PointEnv) -> float:
 
 @pytest.mark.slow
 def test_the_low_level_alone_learns_to_reach_random_subgoals():
-    """The goal coordinates are hidden from it: all it can go by is the subgoal."""
+    """The goal coordinates are hidden from it, so the subgoal is its only guide."""
     learner = Learner(config(high=RANDOM_SUBGOALS), SPACES)
     env = PointEnv(steps=STEPS)
     # Untrained it stays away from its subgoals (1 would be: it reaches them all).

@@ -1,4 +1,4 @@
-"""What makes the low level: subgoals and their transition, the intrinsic reward, what it sees."""
+"""The low level: subgoals and their transition, the intrinsic reward, the input, and the distance."""
 
 from itertools import pairwise
 
@@ -28,7 +28,7 @@ def test_a_relative_subgoal_keeps_its_target_over_a_segment(trajectory, subgoal)
 
 @settings(max_examples=20)
 @given(trajectory=points)
-def test_an_absolute_subgoal_stays(trajectory):
+def test_an_absolute_subgoal_does_not_change(trajectory):
     subgoal = np.array([3.0, -4.0])
     for before, after in pairwise(trajectory):
         np.testing.assert_array_equal(low.goal_transition("absolute", subgoal, before, after), subgoal)
@@ -66,7 +66,7 @@ def test_hidden_entries_do_not_reach_the_low_level():
     ("scheme", "next_subgoals", "rewards"),
     [("relative", [[4, 5], [6, 8]], [-np.hypot(4, 5), -10]), ("absolute", [[7, 8], [9, 10]], [-np.hypot(3, 3), 0])],
 )
-def test_transitions_as_td3_takes_them(scheme, next_subgoals, rewards):
+def test_low_batch_by_hand(scheme, next_subgoals, rewards):
     rows = low.LowRow(
         observation=np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]),
         achieved=np.array([[1.0, 2.0], [6.0, 8.0]]),

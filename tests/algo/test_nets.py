@@ -1,4 +1,4 @@
-"""Networks: the NumPy and the JAX side of one function, and the helpers of everything learned."""
+"""Networks in NumPy and JAX, and the helpers on arrays and pytrees."""
 
 import jax
 import jax.numpy as jnp

@@ -122,7 +122,7 @@ def test_novelty_falls_where_the_predictor_is_trained_and_stays_elsewhere():
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_the_predictor_and_its_target_are_drawn_apart():
+def test_the_predictor_and_its_target_start_different():
     state = nov.init_novelty(NoveltyConfig(hidden=(4,), embedding=2), jax.random.key(0), 3, 2, 5)
     assert not np.array_equal(state.predictor[0].weight, state.target[0].weight)
     assert not np.asarray(state.queue.filled).any()

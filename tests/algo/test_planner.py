@@ -25,7 +25,7 @@ TOTAL, COVERAGE, BATCH, OBSERVATION, GOAL = 6, 4, 4, 3, 2
 
 
 def distance(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> jax.Array:
-    """Return a distance that is not symmetric and depends on all that it is given."""
+    """Return a distance that is not symmetric and depends on all its arguments."""
     straight = jnp.sqrt(jnp.sum(jnp.square(target - achieved), axis=-1))
     return straight + 0.1 * jnp.abs(observation[:, 2]) + 0.2 * jnp.maximum(target[:, 0] - achieved[:, 0], 0)
 
@@ -50,7 +50,7 @@ class Weights(NamedTuple):
 
 
 class Scene:
-    """Random landmarks (some places may be empty), and a batch of states with a goal each."""
+    """Random landmarks (some places may be empty), and a batch of states, each with its own goal."""
 
     def __init__(self, seed: int, present: np.ndarray, spread: float = 10.0):
         rng = np.random.default_rng(seed)
@@ -128,8 +128,8 @@ def test_as_many_neighbours_as_landmarks_give_the_full_graph(seed, present):
 
 @settings(max_examples=30)
 @given(seed=st.integers(0, 10_000), present=masks)
-def test_with_few_neighbours_what_is_weighed_is_as_in_the_full_graph(seed, present):
-    """Towards a goal the nearest two by coverage and the nearest by novelty; from a state as many as may be."""
+def test_with_few_neighbours_the_weights_equal_those_of_the_full_graph(seed, present):
+    """To a goal: the nearest two by coverage and the nearest by novelty. From a state: three, if there are as many."""
     near = 3
     scene = Scene(seed, present)
     ours, full = scene.weigh(near), scene.weigh(0)
@@ -160,7 +160,7 @@ def test_with_few_neighbours_what_is_weighed_is_as_in_the_full_graph(seed, prese
 
 
 def test_few_edges_find_nearly_the_shortest_paths():
-    """Forty landmarks in a square; weights depend on the direction by a fifth, of which the estimate knows nothing."""
+    """Forty landmarks in a square; weights depend on the direction by a fifth, which the estimate ignores."""
     rng = np.random.default_rng(0)
     observation = jnp.asarray(rng.uniform(0, 10, (40, OBSERVATION)), jnp.float32)
     there, novel = jnp.ones(40, bool), jnp.arange(40) >= 30
@@ -287,7 +287,7 @@ def test_selection_against_scipy(seed, present, scale):
 
 
 def test_the_random_graphs_have_all_kinds():
-    """Of the graphs of the test above some have a path and some none, some lead directly and some by landmarks."""
+    """The graphs of the test above include ones with and without a path, direct ones and ones by landmarks."""
     kinds = set()
     for seed in range(60):
         for scale in (4.0, 15.0, 40.0, 200.0):
@@ -345,7 +345,7 @@ def _plan(
     return planner.plan(config, distance, planner.build_graph(config, distance, landmarks), query)
 
 
-def test_the_first_landmark_towards_ones_own_goal():
+def test_each_state_gets_the_first_landmark_towards_its_own_goal():
     scene = line_scene([1, 2, 3, -1], [0, 0, 2.4, 0], [4, -2, -2, 0.1])
     # To the right by 1, to the left by -1, back by 2, and the goal itself where it is nearest.
     assert plan(scene).index.tolist() == [0, 3, 1, 4]
@@ -369,8 +369,8 @@ def test_without_any_landmark_the_goal_is_selected():
         np.testing.assert_array_equal(selection.point, scene[3])
 
 
-def test_when_everything_is_beyond_the_cutoff_the_least_bad_landmark():
-    """No landmark near the state: it keeps its shortest edge, and the goal the shortest into it."""
+def test_when_everything_is_beyond_the_cutoff_the_shortest_edges_remain():
+    """No landmark near the state: it keeps its shortest edge, and the goal its shortest incoming one."""
     scene = line_scene([20, 30], [0], [31])
     selection = plan(scene, cutoff=50.0)
     assert selection.index.tolist() == [0]
@@ -378,7 +378,7 @@ def test_when_everything_is_beyond_the_cutoff_the_least_bad_landmark():
 
 
 def test_small_gaps_along_a_corridor_rather_than_one_leap_over_its_wall():
-    """Pairs of landmarks, each pair a little too far from the next, lead round to a goal that lies straight across."""
+    """Pairs of landmarks, each pair a little too far from the next, lead around to a goal that lies straight across."""
     places = [(2, 0), (2.1, 0), (4.3, 0), (4.4, 0), (4.4, 2.2), (4.4, 2.3), (4.4, 4.5), (4.4, 4.6), (2.3, 6), (2.2, 6)]
     landmarks, observation, achieved, desired = line_scene([x for x, _ in places], [0], [0])
     landmarks = landmarks._replace(achieved=landmarks.achieved.at[:, 1].set(jnp.asarray([y for _, y in places])))
@@ -394,7 +394,7 @@ def test_a_state_in_front_of_all_landmarks_goes_on_to_the_goal_itself():
 
 
 def test_a_gap_between_landmarks_is_seen_and_crossed():
-    """Two groups farther apart than the cut-off: there is no path, and still a landmark on the way is chosen."""
+    """Two groups farther apart than the cut-off: no path exists, but a landmark on the way is still selected."""
     # Each landmark's shortest incoming edge comes from its own group.
     scene = line_scene([1, 2, 20, 21], [0], [22])
     selection = plan(scene, cutoff=5.0)
@@ -403,14 +403,14 @@ def test_a_gap_between_landmarks_is_seen_and_crossed():
 
 
 def by_pose(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> jax.Array:
-    """Return straight distances, times as much as the second number of the observation says (0: once)."""
+    """Return straight distances, multiplied by the second entry of the observation (at least 1)."""
     straight = jnp.sqrt(jnp.sum(jnp.square(target - achieved), axis=-1))
     return straight * jnp.maximum(1.0, observation[:, 1])
 
 
 @pytest.mark.parametrize("neighbours", [0, 3])
 def test_a_stuck_body_is_led_on_not_to_the_landmark_beside_it(neighbours):
-    """To the second of two states in one place everything is five times as far: only what is beside it is not cut."""
+    """For the second of two states everything is five times as far: only the landmark beside it is not cut off."""
     landmarks, observation, achieved, desired = line_scene([-0.2, 1.5, 3, 4.5], [0, 0], [6, 6])
     scene = (landmarks, observation.at[1, 1].set(5.0), achieved, desired)
     for discount_pose, expected in ((False, [1, 0]), (True, [1, 1])):
@@ -442,7 +442,7 @@ def test_the_edge_from_a_fallen_landmark_to_the_goal_is_shortened_too():
 
 
 def test_pose_slowdown_by_hand():
-    """The least of a state's ratios to the usual weight, at least 1, of landmarks that are there and not right here."""
+    """The smallest ratio to the usual weight, at least 1, over the landmarks that are present and at a distance."""
     usual = jnp.asarray(10.0)
     away = jnp.array([[1.0, 2, 3], [1, 2, 3], [1, 2, 3], [0, 2, 3], [0, 0, 0]])
     weights = jnp.array([[10.0, 20, 30], [40, 60, 120], [5, 60, 120], [7, 80, 90], [7, 7, 7]])

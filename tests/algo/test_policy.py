@@ -14,7 +14,7 @@ CONFIG = tiny_config()
 ABSOLUTE = changed(CONFIG, high={"subgoals": "absolute"})
 
 
-def test_spaces_are_read_off_the_environment():
+def test_spaces_are_read_from_the_environment():
     assert Spaces.of(PointEnv()) == Spaces(3, 2, (0.0, -3.0), (2.0, 1.0))
     assert SPACES.action == 2
 
@@ -24,7 +24,7 @@ def test_subgoal_range_is_one_number_for_all_axes_or_one_for_each():
     assert subgoal_limit(changed(CONFIG, high={"subgoal_range": (4.0,)}), SPACES).tolist() == [4.0, 4.0]
 
 
-def test_the_policy_in_numpy_is_the_actors_in_jax():
+def test_the_policy_in_numpy_equals_the_actors_in_jax():
     """Both networks on one observation and on many at once; the goal coordinates hidden from the low level."""
     acting = random_policy(CONFIG)
     rng = np.random.default_rng(0)
@@ -59,7 +59,7 @@ def test_actions_and_subgoals_stay_in_their_ranges():
 
 
 @pytest.mark.parametrize("config", [CONFIG, ABSOLUTE], ids=["relative", "absolute"])
-def test_random_subgoals_lie_around_where_the_body_is(config):
+def test_random_subgoals_lie_around_the_achieved_point(config):
     acting = random_policy(changed(config, high={"random_sigma": 0.1}))
     achieved = np.tile(np.array([1.0, -0.5], np.float32), (20_000, 1))
     subgoals = acting.random_subgoal(achieved, np.random.default_rng(0))

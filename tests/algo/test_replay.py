@@ -24,7 +24,7 @@ def rows(numbers: list[int]) -> Row:
     return Row(column, np.stack([column, column], axis=1))
 
 
-EMPTY_ROW = Row(np.zeros(()), np.zeros(2))
+TEMPLATE = rows([0])
 _insert = jax.jit(replay.insert)
 
 
@@ -40,10 +40,10 @@ def put(buffer: replay.Buffer, numbers: list[int], capacity: int) -> replay.Buff
     block=st.sampled_from([1, 2, 5, 16]),
     lengths=st.lists(st.integers(1, 20), max_size=6),
 )
-def test_it_holds_the_newest_rows_in_the_places_of_a_ring(capacity, block, lengths):
+def test_the_buffer_holds_the_newest_rows_as_a_ring(capacity, block, lengths):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replay, "INSERT_BLOCK", block)
-        buffer = replay.empty_buffer(EMPTY_ROW, capacity)
+        buffer = replay.empty_buffer(TEMPLATE, capacity)
         history: list[int] = []
         for length in lengths:
             new = list(range(len(history) + 1, len(history) + length + 1))
@@ -73,7 +73,7 @@ def test_blocks_have_one_length_and_their_counts(monkeypatch, total, capacity, c
 
 
 def test_samples_are_uniform_over_what_is_held_and_rows_stay_whole():
-    buffer = put(replay.empty_buffer(EMPTY_ROW, 10), list(range(1, 6)), 10)
+    buffer = put(replay.empty_buffer(TEMPLATE, 10), list(range(1, 6)), 10)
     drawn = replay.sample(buffer, jax.random.key(0), 5000)
     np.testing.assert_array_equal(drawn.pair, np.stack([drawn.number] * 2, axis=1))
     counts = Counter(np.asarray(drawn.number).tolist())
@@ -83,18 +83,18 @@ def test_samples_are_uniform_over_what_is_held_and_rows_stay_whole():
 
 
 def test_a_full_buffer_is_sampled_whole():
-    buffer = put(replay.empty_buffer(EMPTY_ROW, 4), list(range(1, 8)), 4)
+    buffer = put(replay.empty_buffer(TEMPLATE, 4), list(range(1, 8)), 4)
     assert set(np.asarray(replay.sample(buffer, jax.random.key(0), 200).number).tolist()) == {4, 5, 6, 7}
 
 
 def test_an_empty_buffer_gives_zeros():
-    drawn = replay.sample(replay.empty_buffer(EMPTY_ROW, 4), jax.random.key(0), 3)
+    drawn = replay.sample(replay.empty_buffer(TEMPLATE, 4), jax.random.key(0), 3)
     assert not np.asarray(drawn.pair).any()
 
 
-def test_another_number_of_rows_compiles_nothing_new():
+def test_another_number_of_rows_does_not_compile_again():
     function = jax.jit(replay.insert, donate_argnums=0)
-    buffer = replay.empty_buffer(EMPTY_ROW, 50)
+    buffer = replay.empty_buffer(TEMPLATE, 50)
     before = function._cache_size()  # JAX shares it among all that compile this function
     for length in (3, 17, 50, 1):
         for block, count in replay.blocks(rows(list(range(length))), 50):

@@ -20,7 +20,7 @@ PULL, PULL_TO = 3.0, np.array([0.3, -0.2])
 
 
 def config(**changes) -> LevelConfig:
-    """Return settings that are all different from each other, so that none can stand in for another."""
+    """Return settings that are all different from each other, so that mixing them up fails."""
     values = {
         "hidden": (5, 4),
         "actor_learning_rate": 0.02,
@@ -76,7 +76,7 @@ def finite_differences(function, values: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Adam:
-    """Adam as its paper has it (Kingma and Ba, algorithm 1), on one vector."""
+    """Adam (Kingma and Ba, algorithm 1) on one vector."""
 
     rate: float
     mean: np.ndarray
@@ -209,7 +209,7 @@ def test_the_oracle_meets_every_branch():
         assert (np.abs(error) < 1).any()
 
 
-def test_nothing_is_bootstrapped_after_the_end():
+def test_values_do_not_bootstrap_after_the_end():
     fixed = learner()
     state = td3.init(fixed, jax.random.key(0))
     ended = batch(0)._replace(discount=np.zeros(BATCH))
@@ -220,14 +220,14 @@ def test_nothing_is_bootstrapped_after_the_end():
 
 
 def test_targets_start_equal_to_the_networks_but_are_not_the_same_arrays():
-    """The state is donated to the compiled update: two names for one array would not survive that."""
+    """The state is donated to the compiled update, which does not accept the same array twice."""
     state = td3.init(learner(), jax.random.key(0))
     for network, target in zip(jax.tree.leaves(state.networks), jax.tree.leaves(state.targets), strict=True):
         assert network is not target
         np.testing.assert_array_equal(network, target)
 
 
-def test_the_two_critics_are_drawn_apart():
+def test_the_two_critics_start_different():
     first, second = td3.init(learner(), jax.random.key(0)).networks.critics
     assert not np.array_equal(first[0].weight, second[0].weight)
 

@@ -103,7 +103,7 @@ def changed(config: Config, **changes: Any) -> Config:
 
 
 def episode(learner: Learner, seed: int, *, steps: int = 25, **options: Any) -> Episode:
-    """Return an episode of the point, explored by the learner's present policy."""
+    """Return an episode of the point with the learner's current policy, exploring."""
     return collect_episode(PointEnv(steps=steps, **options), learner.policy, seed, explore=True)
 
 
@@ -116,5 +116,5 @@ def random_policy(config: Config, seed: int = 0) -> Policy:
 
 
 def untrained_policy(config: Config, seed: int = 0) -> Policy:
-    """Return a policy with weights as they are drawn."""
+    """Return the policy of a new learner."""
     return Learner(replace(config, seed=seed), SPACES).policy
