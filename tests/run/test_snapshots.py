@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import higl.envs
-from higl.algo import landmarks as lm
+from higl.algo import planner
 from higl.algo.episodes import collect_episode
 from higl.algo.learner import Learner
 from higl.algo.policy import Spaces
@@ -67,7 +67,7 @@ def test_the_path_runs_from_the_state_over_the_selected_landmark_to_the_goal():
     assert len(set(path.tolist())) == len(path)
     offset = snapshot["pseudo_landmark"] - snapshot["state"]
     assert np.linalg.norm(offset) == pytest.approx(2.0, abs=1e-4)
-    assert (snapshot["edge_weights"] < lm.cut_penalty(0.05)).all()
+    assert (snapshot["edge_weights"] < planner.cut_penalty(0.05)).all()
     assert (snapshot["edges"][:, 0] != snapshot["edges"][:, 1]).all()
 
 
