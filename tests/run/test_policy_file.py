@@ -1,0 +1,45 @@
+"""The settings stored in a policy file."""
+
+import json
+
+import pytest
+from support.policies import give_policy
+from support.synthetic import synthetic_run
+
+from higl.errors import PolicyFileError
+from higl.run.policy_file import load_policy, read_arrays, write_arrays
+from higl.run.reading import read_config
+
+
+@pytest.fixture
+def file(tmp_path):
+    folder = synthetic_run(tmp_path / "run", seed=0, snapshots=1)
+    give_policy(folder)
+    return folder / "policy.safetensors"
+
+
+def test_a_policy_file_holds_the_settings_of_its_run(file):
+    assert load_policy(file)[1] == read_config(file.parent)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda settings: settings["low"].pop("discount"), r"policy\.safetensors: missing setting low\.discount$"),
+        (lambda settings: settings["low"].update(noise=1), r"policy\.safetensors: unknown setting low\.noise"),
+    ],
+)
+def test_missing_and_unknown_settings_are_rejected(file, change, message):
+    metadata, arrays = read_arrays(file)
+    settings = json.loads(metadata["config"])
+    change(settings)
+    write_arrays(file, metadata | {"config": json.dumps(settings)}, arrays)
+    with pytest.raises(PolicyFileError, match=message):
+        load_policy(file)
+
+
+def test_another_format_is_rejected(file):
+    metadata, arrays = read_arrays(file)
+    write_arrays(file, metadata | {"format": "1"}, arrays)
+    with pytest.raises(PolicyFileError, match="has format 1, and this version reads 2"):
+        load_policy(file)
