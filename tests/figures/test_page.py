@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 from support.browser import wait_for
+from support.serving import serving
 from support.synthetic import synthetic_run
 
-from figures.test_watch import serving
 from higl.figures.report import write_report
 from higl.run.reading import find_runs
 

@@ -3,26 +3,12 @@
 import http.client
 import shutil
 import socket
-import threading
-from contextlib import contextmanager
 
 import pytest
+from support.serving import serving
 
 from higl.errors import NoRunsError, PortError
 from higl.figures.watch import LOOPBACK, make_server
-
-
-@contextmanager
-def serving(*paths, **options):
-    server = make_server(list(paths), 0, **options)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def ask(port, path="/", host=None, method="GET"):
