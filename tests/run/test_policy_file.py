@@ -41,5 +41,5 @@ def test_missing_and_unknown_settings_are_rejected(file, change, message):
 def test_another_format_is_rejected(file):
     metadata, arrays = read_arrays(file)
     write_arrays(file, metadata | {"format": "1"}, arrays)
-    with pytest.raises(PolicyFileError, match="has format 1, and this version reads 2"):
+    with pytest.raises(PolicyFileError, match="has format 1; this version of higl reads format 2"):
         load_policy(file)
