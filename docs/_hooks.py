@@ -27,6 +27,8 @@ from higl.settings.presets import PRESET_TASKS, preset
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "higl"
 EXAMPLES = SOURCE.parents[1] / "examples"
 _LINK = re.compile(r"\[\[([\w/]+):([\w.]+)\]\]")
+# Settings that choose the others, so that they have no base value of their own.
+_CHOICES = ("task", "preset")
 _PACKAGE = re.compile(r"### `(\w+)/`")
 _MODULE = re.compile(r"\| `(\w+)\.py` \|")
 
@@ -134,7 +136,7 @@ def _heading(name: str, kind: Any) -> str:
 def _table(part: str, kind: Any) -> str:
     texts = field_texts(kind)
     hints = get_type_hints(kind)
-    rows = ["| setting | default | what |", "|---|---|---|"]
+    rows = ["| setting | base value | what |", "|---|---|---|"]
     for field in dataclasses.fields(kind):
         hint = hints[field.name]
         if dataclasses.is_dataclass(hint):
@@ -142,7 +144,8 @@ def _table(part: str, kind: Any) -> str:
         name = f"{part}.{field.name}" if part else field.name
         choices = ", ".join(f"`{choice}`" for choice in get_args(hint)) if get_origin(hint) is Literal else ""
         text = texts[field.name] + (f" One of {choices}." if choices else "")
-        rows.append(f"| `{name}` | {_shown(field.default)} | {text} |".replace("\n", " "))
+        base = "" if name in _CHOICES else _shown(field.default)
+        rows.append(f"| `{name}` | {base} | {text} |".replace("\n", " "))
     return "\n".join(rows)
 
 
@@ -158,11 +161,11 @@ def _shown(value: Any) -> str:
 
 def _presets() -> str:
     """Return tables of the settings in which the tasks of a family, or the two families, differ."""
-    text = "\n\n## Presets\n\nWhat is not listed here has its default above."
+    text = "\n\n## Presets\n\nWhat is not listed here has its base value above."
     for family in get_args(Preset):
         flat = {task: flat_config(preset(task, family=family)) for task in PRESET_TASKS}
         base = flat_config(Config())
-        names = [name for name in base if name not in ("task", "preset")]
+        names = [name for name in base if name not in _CHOICES]
         names = [name for name in names if any(values[name] != base[name] for values in flat.values())]
         rows = [f"| setting | {' | '.join(flat)} |", "|---" * (len(flat) + 1) + "|"]
         rows += [f"| `{name}` | {' | '.join(_shown(values[name]) for values in flat.values())} |" for name in names]
