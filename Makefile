@@ -16,21 +16,21 @@ PYTHON_CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11 pyt
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-install: $(STAMP) ## make .venv and install the locked packages and the project (nothing to do when up to date)
+install: $(STAMP) ## create .venv and install the locked packages and the project
 
-# Killed and run again, it goes on from its last checkpoint; finished, it only measures. `rm -r runs/demo` starts anew.
+# Run again, it continues from the last checkpoint; once finished, it only measures. `rm -r runs/demo` starts over.
 DEMO := runs/demo
-demo: $(STAMP) ## set up, then train a point in a maze for a few minutes and measure what it learned
-	@echo "Training a point in a maze: a few minutes on two cores. Interrupt it as you like; 'make demo' goes on."
+demo: $(STAMP) ## set up, then train a point in a maze for a few minutes and measure its success
+	@echo "Training a point in a maze: a few minutes on two cores. You can interrupt it; 'make demo' continues."
 	$(VENV)/bin/higl train --config examples/demo.toml --out $(DEMO) --resume --checkpoint-minutes 0.5
 	$(VENV)/bin/higl eval $(DEMO) --episodes 50
-	@echo "The results are in $(DEMO): eval.csv, metrics.jsonl, policy.safetensors (docs/run-folder.md tells more)."
+	@echo "The results are in $(DEMO): eval.csv, metrics.jsonl, policy.safetensors (see docs/run-folder.md)."
 
-# Tests open the report page in a browser, and run sweeps by a Slurm of this machine. What is missing is installed where
-# this machine lets us; else those tests are skipped, and say so.
+# Some tests open the report page in a browser or run sweeps on a local Slurm. Missing programs are installed if we are
+# root; otherwise these tests are skipped with a message.
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 SLURM    := slurmctld /usr/sbin/slurmctld
-# $(call provide,PROGRAMS of which one is enough,PACKAGES,what is tested with them)
+# $(call provide,PROGRAMS (one is enough),PACKAGES,what they test)
 define provide
 	@for name in $(1); do command -v "$$name" >/dev/null && exit 0; done; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -57,24 +57,24 @@ format: $(STAMP) ## let ruff rewrite the files
 bench: $(STAMP) ## time env.step, and compare killed and resumed runs
 	@set -e; for script in env_step kill_resume; do echo "benchmarks/$$script.py"; $(PY) benchmarks/$$script.py; done
 
-# The variable silences the notice that Material for MkDocs ends in May 2027 (its successor reads the same mkdocs.yml).
+# The variable silences the notice that support for Material for MkDocs ends in May 2027.
 docs: $(STAMP) ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo "Built: open site/index.html, or '$(PY) -m http.server --directory site' for the search too."
 
-# uv keeps the versions that are in the lock already; `make lock UPGRADE=1` takes the newest of all.
-# One version of each package for every Python (`fewest`): what is tested on 3.11 is what 3.13 gets.
+# uv keeps the locked versions; `make lock UPGRADE=1` takes the newest. `fewest` locks one version of each package for
+# every Python, so that 3.13 gets what is tested on 3.11.
 lock: | $(PY) ## write requirements.lock from pyproject.toml (UPGRADE=1: newest versions)
 	@test -x $(VENV)/bin/uv || $(PY) -m pip install --quiet uv
 	$(VENV)/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
 		--fork-strategy fewest --generate-hashes --system-certs --no-emit-index-url --no-emit-find-links \
 		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --quiet --output-file requirements.lock
 
-clean: ## remove .venv and everything that was built
+clean: ## remove .venv and all build products
 	rm -rf $(VENV) site dist build .pytest_cache .ruff_cache .hypothesis
 
-# pip takes its index, proxy and certificates from its own configuration (pip.conf, PIP_*, HTTPS_PROXY): nothing is
-# set here. The build backend is in the lock, so the project itself is installed without another download.
+# pip reads its index, proxy and certificates from its own configuration (pip.conf, PIP_*, HTTPS_PROXY). The build
+# backend is in the lock, so installing the project downloads nothing more.
 $(STAMP): pyproject.toml requirements.lock src/higl/__init__.py | $(PY)
 	@$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "$(VENV) has a Python older than 3.11: remove it with 'make clean' and try again." >&2; exit 1; }

@@ -68,7 +68,7 @@ def test_pusher_observation_layout():
     assert np.array_equal(row[17:20], env.data.body("object").xpos)
 
 
-def test_pusher_success_looks_at_the_puck_alone():
+def test_only_the_puck_counts_for_success():
     env, target = make(PUSHER, reward="sparse"), np.array([0.45, -0.05, -0.323])
     far = target + 5.0
     for achieved, success in (((far, target), True), ((target, far), False)):
@@ -143,11 +143,10 @@ def test_time_per_step():
         assert env.data.time == pytest.approx(seconds)
 
 
-def test_the_arm_pushes_the_puck():
-    """And does not pass through it."""
+def test_the_arm_pushes_the_puck_without_passing_through_it():
     env = make(PUSHER)
     env.reset(seed=0)
-    env.data.qpos[1] = 0.37  # the shoulder lets the fork down to the table
+    env.data.qpos[1] = 0.37  # lowers the fork to the table
     mujoco.mj_forward(env.model, env.data)
     tip = env.observe()["achieved_goal"][:3]
     assert -0.325 < tip[2] < -0.225

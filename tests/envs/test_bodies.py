@@ -1,4 +1,4 @@
-"""The compiled models, number by number."""
+"""The numbers of the compiled models."""
 
 import math
 
@@ -140,7 +140,7 @@ def packaged_pusher():
     return bodies._packaged("pusher_v5.xml").compile()
 
 
-def test_pusher_differs_from_the_package_in_what_is_named_only():
+def test_pusher_differs_from_the_package_only_in_the_listed_numbers():
     ours, theirs = bodies.arm_model("pusher"), packaged_pusher()
     assert ours.opt.timestep == 0.01
     assert ours.opt.gravity.tolist() == [0, 0, 0]
@@ -149,7 +149,7 @@ def test_pusher_differs_from_the_package_in_what_is_named_only():
     ranges = theirs.jnt_range.copy()
     ranges[0, 1] = 2.0
     assert np.array_equal(ours.jnt_range, ranges)
-    # The puck's inertia is mass in place of armature.
+    # Mass replaces armature in the puck's inertia.
     slides = [ours.joint(name).dofadr.item() for name in ("obj_slidex", "obj_slidey")]
     mass, armature = theirs.body_mass.copy(), theirs.dof_armature.copy()
     assert np.all(armature[slides] == 0.04)
@@ -231,8 +231,8 @@ def test_reacher_end_effector_is_forward_kinematics():
         assert data.site("end_effector").xpos == pytest.approx(end)
 
 
-def test_packaged_ant_is_the_one_our_numbers_were_compared_with():
-    """Gymnasium may change its model; then every number that we take from it must be compared anew."""
+def test_packaged_ant_has_not_changed():
+    """If Gymnasium changes its model, compare every number that we take from it again."""
     spec = bodies._packaged("ant.xml")
     assert spec.option.timestep == 0.01
     assert [motor.gear[0] for motor in spec.actuators] == [150] * 8

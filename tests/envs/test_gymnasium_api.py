@@ -1,4 +1,4 @@
-"""What every one of the seven environments owes to Gymnasium and to its users."""
+"""All seven environments follow the API of Gymnasium, are deterministic and restore their state."""
 
 import json
 import subprocess
@@ -77,7 +77,7 @@ def test_check_env(task, reward):
     env = gymnasium.make(task.id, reward=reward)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # Infinite bounds of positions and velocities, and actions in newton metres, are meant.
+        # Infinite bounds of positions and velocities, and actions in newton metres, are intended.
         warnings.filterwarnings("ignore", message=".*(infinity|symmetric and normalized).*")
         check_env(env.unwrapped, skip_render_check=True)
 
@@ -177,7 +177,7 @@ def test_restored_randomness_draws_the_same_next_episode(task):
         assert all(np.array_equal(one[key], other[key]) for key in one)
 
 
-def test_state_is_a_copy_and_bad_states_are_refused():
+def test_state_is_a_copy_and_bad_states_are_rejected():
     env = gymnasium.make("higl/AntMazeU-v0").unwrapped
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.get_state()
@@ -201,7 +201,7 @@ def test_state_is_a_copy_and_bad_states_are_refused():
 
 
 @all_tasks
-def test_bad_actions_are_refused_and_nothing_moves(task):
+def test_bad_actions_are_rejected_and_nothing_moves(task):
     env = gymnasium.make(task.id)
     env.reset(seed=0)
     rollout(env, 3)
@@ -235,7 +235,7 @@ def test_actions_out_of_range_are_clipped(task):
 
 
 @all_tasks
-def test_step_neither_keeps_nor_changes_the_action(task):
+def test_step_does_not_keep_or_change_the_action(task):
     env = gymnasium.make(task.id)
     env.reset(seed=0)
     action = env.action_space.high * 2
@@ -285,11 +285,11 @@ def test_compute_reward_agrees_with_step_and_is_vectorised(task, reward):
 
 
 @all_tasks
-def test_modes_share_everything_but_the_goal(task):
+def test_modes_differ_only_in_the_goal(task):
     train, test = gymnasium.make(task.id, mode="train"), gymnasium.make(task.id, mode="test")
     first, _ = train.reset(seed=3)
     other, _ = test.reset(seed=3)
-    if task.body != "reacher":  # whose observation holds the target
+    if task.body != "reacher":  # its observation contains the target
         assert np.array_equal(first["observation"], other["observation"])
     for _ in range(5):
         goal = test.reset()[0]["desired_goal"]
@@ -298,7 +298,7 @@ def test_modes_share_everything_but_the_goal(task):
 
 
 @all_tasks
-def test_training_goals_vary_as_the_table_says(task):
+def test_training_goals_follow_the_table(task):
     env = gymnasium.make(task.id)
     goals = np.array([env.reset(seed=seed)[0]["desired_goal"] for seed in range(50)])
     if hasattr(task.train_goal, "low"):
@@ -327,7 +327,7 @@ def test_goal_can_be_given(task):
 
 
 @pytest.mark.parametrize("name", ["higl/AntMazeUStochastic-v0", "higl/Pusher-v0"])
-def test_vector_envs_give_what_single_ones_give(name):
+def test_vector_envs_equal_single_ones(name):
     makers = [lambda: gymnasium.make(name)] * 2
     sync, parallel = SyncVectorEnv(makers), AsyncVectorEnv(makers)
     single = gymnasium.make(name)

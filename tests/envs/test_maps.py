@@ -17,11 +17,11 @@ def maze_of(task):
     return Maze(task.map, task.cell)
 
 
-def test_u_shape_is_the_notes_map():
+def test_u_shape():
     assert U_SHAPE == ("#####", "#S..#", "###.#", "#...#", "#####")
 
 
-def test_w_shape_is_the_notes_map():
+def test_w_shape():
     inner = [row[1:-1] for row in W_SHAPE[1:-1]]
     free = ["".join("#" if symbol == WALL else "." for symbol in row) for row in inner]
     assert free == ["." * 8] * 2 + ["######.."] + ["." * 8] * 2 + ["######.."] + ["." * 8] * 2
@@ -49,7 +49,7 @@ def test_size(name, inner):
 
 
 @pytest.mark.parametrize("task", MAZES, ids=lambda task: task.name)
-def test_every_point_of_every_cell_is_what_its_symbol_says(task):
+def test_every_point_of_a_cell_matches_its_symbol(task):
     maze = maze_of(task)
     for i, row in enumerate(maze.rows):
         for j, symbol in enumerate(row):
@@ -60,7 +60,7 @@ def test_every_point_of_every_cell_is_what_its_symbol_says(task):
                     assert maze.cell_at(x + dx, y + dy) == (i, j)
 
 
-def test_beyond_the_map_and_nan_count_as_wall():
+def test_points_outside_the_map_and_nan_count_as_wall():
     maze = Maze(U_SHAPE, 4.0)
     for far in (-1e9, -6.5, 14.5, 1e9, math.inf, -math.inf, math.nan):
         assert maze.in_wall(far, 0.0)
@@ -79,7 +79,7 @@ BAD_MAPS = [
 
 
 @pytest.mark.parametrize(("rows", "message"), BAD_MAPS)
-def test_bad_maps_say_what_and_where(rows, message):
+def test_errors_in_maps_are_located(rows, message):
     with pytest.raises(ValueError, match=message):
         parse_map(rows)
 
@@ -95,14 +95,14 @@ def test_open_edge_gets_walls_and_text_is_read_by_lines():
     assert parse_map(U_SHAPE) == U_SHAPE
 
 
-def test_goal_behind_a_wall_is_refused():
+def test_goal_behind_a_wall_is_rejected():
     maze = Maze(["S.#.G"], 2.0)
     with pytest.raises(ValueError, match=r"no way from the start at row 1, column 1 to the goal \(8, 0\)"):
         maze.check_goal((8.0, 0.0), 1.25)
     maze.check_goal((2.0, 0.0), 1.25)
 
 
-def test_goal_in_a_wall_is_fine_while_floor_near_it_is_reachable():
+def test_goal_in_a_wall_is_allowed_near_reachable_floor():
     maze = Maze(W_SHAPE, 2.0)
     assert maze.in_wall(2.0, 9.0)
     maze.check_goal((2.0, 9.0), 1.0)

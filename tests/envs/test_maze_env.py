@@ -1,4 +1,4 @@
-"""Bodies in mazes: walls, starts, observations, rewards, maps of one's own."""
+"""Bodies in mazes: walls, starts, observations, rewards, custom maps."""
 
 import itertools
 import math
@@ -55,7 +55,7 @@ def test_w_never_starts_at_the_goals_cells():
 def test_ant_reset_noise():
     env = make(ANT)
     starts = np.array([env.reset(seed=seed)[0]["observation"] for seed in range(500)])
-    # The quaternion is drawn around the identity and then brought to unit length; everything else is plain.
+    # The quaternion is drawn around the identity and then normalised; everything else is drawn directly.
     plain = [0, 1, 2, *range(7, 15)]
     offsets = starts[:, plain] - env.model.qpos0[plain]
     assert (np.abs(offsets) <= 0.1).all()
@@ -109,7 +109,7 @@ def test_ant_step_lasts_a_tenth_of_a_second():
 
 
 @all_mazes
-def test_body_can_be_put_on_floor_but_not_in_a_wall(task):
+def test_body_can_start_on_floor_but_not_in_a_wall(task):
     env = make(task.id)
     for cell in env.maze.free:
         where = env.maze.centre(cell)
@@ -125,7 +125,7 @@ def test_body_can_be_put_on_floor_but_not_in_a_wall(task):
 
 
 @all_mazes
-def test_a_step_that_ends_in_a_wall_puts_the_body_back(task):
+def test_a_step_that_ends_in_a_wall_is_undone(task):
     env = make(task.id)
     env.reset(seed=0, options={"start": (0.0, 0.0)})
     env.data.qvel[0] = -1e3  # through the border in one step
@@ -134,7 +134,7 @@ def test_a_step_that_ends_in_a_wall_puts_the_body_back(task):
     assert np.array_equal(env.data.qpos[:2], [0.0, 0.0])
 
 
-def test_noise_is_part_of_the_step_that_is_taken_back():
+def test_noise_is_part_of_the_step_that_is_undone():
     env = make("higl/AntMazeUStochastic-v0", position_noise=50.0)
     env.reset(seed=0, options={"start": (0.0, 0.0)})
     stays = [env.step(np.zeros(8))[0]["achieved_goal"] for _ in range(10)]
@@ -162,7 +162,7 @@ def test_stochastic_noise_has_sigma_0_05_on_x_and_y_only():
 
 @pytest.mark.parametrize(("name", "steps"), [(POINT, 10_000), (W, 4_000), ("higl/AntMazeUStochastic-v0", 6_000)])
 def test_strong_random_actions_never_end_in_a_wall(name, steps):
-    """Long runs of one extreme action each: what tunnels if anything does. 10,000 steps with the ant in all."""
+    """Repeat extreme actions, which are the most likely to tunnel; 10,000 steps of the ant in total."""
     env = make(name)
     rng = np.random.default_rng(0)
     done = True
@@ -216,7 +216,7 @@ def test_reward_and_success_at_the_boundary(task, reward):
 
 @all_mazes
 @pytest.mark.parametrize("reward", ["dense", "sparse"])
-def test_step_rewards_success_and_ends_only_w(task, reward):
+def test_success_is_rewarded_and_ends_only_the_w_shape(task, reward):
     env = make(task.id, reward=reward)
     start = env.maze.centre(env.maze.starts[0])
     env.reset(seed=0, options={"start": start, "goal": start})
@@ -234,7 +234,7 @@ def test_step_rewards_success_and_ends_only_w(task, reward):
     assert value == -1.0 if reward == "sparse" else value < -task.radius
 
 
-def test_success_in_the_last_step_of_w_is_both():
+def test_success_in_the_last_step_terminates_and_truncates():
     env = make(W, max_steps=1)
     env.reset(seed=0, options={"start": (2.0, 8.5)})
     _, _, terminated, truncated, info = env.step(np.zeros(8))
@@ -247,10 +247,10 @@ def test_reset_reports_success_too():
     assert env.reset(seed=0, options={"goal": (0.0, 8.0)})[1]["is_success"] is False
 
 
-# --- Maps of one's own ---------------------------------------------------------------------------------------------
+# --- Custom maps ---------------------------------------------------------------------------------------------------
 
 
-def test_own_map():
+def test_custom_map():
     env = make("higl/AntMaze-v0", map=["S.", "#.", "G."], cell=4.0)
     observation, _ = env.reset(seed=0)
     assert observation["desired_goal"].tolist() == [0.0, 8.0]
@@ -259,7 +259,7 @@ def test_own_map():
     env.step(env.action_space.sample())
 
 
-def test_own_map_with_everything_given():
+def test_custom_map_with_all_arguments():
     env = make(
         "higl/AntMaze-v0",
         body="point",
@@ -282,7 +282,7 @@ def test_own_map_with_everything_given():
     assert flags == [False] * 6 + [True]
 
 
-def test_a_task_can_be_changed_in_one_thing():
+def test_one_value_of_a_task_can_be_changed():
     env = make(POINT, max_steps=3)
     assert (env.task.map, env.task.radius, env.task.max_steps) == (MAZES[0].map, 2.5, 3)
     env = make(POINT, goal=(8.0, 8.0), mode="test")
@@ -313,13 +313,13 @@ BAD = [
 
 
 @pytest.mark.parametrize(("options", "message"), BAD)
-def test_bad_mazes_say_what(options, message):
+def test_errors_in_mazes_are_explained(options, message):
     with pytest.raises(ValueError, match=message):
         make("higl/AntMaze-v0", **options)
 
 
 def paths():
-    """Winding corridors: rows of cells with every other one open at one end only."""
+    """Winding corridors: every other row is open at one end only."""
     return st.lists(st.booleans(), min_size=1, max_size=3).map(
         lambda turns: ["S..", *(row for right in turns for row in ("##." if right else ".##", "..."))]
     )
@@ -327,7 +327,7 @@ def paths():
 
 @settings(max_examples=15)
 @given(rows=paths(), cell=st.floats(1.5, 8.0), seed=st.integers(0, 2**31))
-def test_any_own_maze_keeps_its_body_on_its_floor(rows, cell, seed):
+def test_any_custom_maze_keeps_its_body_on_its_floor(rows, cell, seed):
     env = make("higl/AntMaze-v0", body="point", map=rows, cell=cell, goal=(cell, 0.0))
     env.reset(seed=seed)
     rng = np.random.default_rng(seed)

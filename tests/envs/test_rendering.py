@@ -1,4 +1,4 @@
-"""Pictures: through MuJoCo where there is a GL library, plans everywhere."""
+"""Images from MuJoCo if there is a GL library; plans without one."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ all_tasks = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 
 @pytest.fixture(scope="module")
 def gl():
-    """Skip, saying why, where MuJoCo cannot draw."""
+    """Skip with the reason if MuJoCo cannot draw."""
     try:
         render.gl_context(16, 16).free()
     except render.RenderError as error:
@@ -70,7 +70,7 @@ def test_goal_is_drawn_where_it_is(gl, task):
         env.close()
 
 
-def test_rendering_changes_no_trajectory(gl):
+def test_rendering_does_not_change_the_trajectory(gl):
     seen = []
     for drawn in (False, True):
         env = gymnasium.make("higl/AntMazeUStochastic-v0", render_mode="rgb_array", width=64, height=64)
@@ -105,7 +105,7 @@ def test_without_a_gl_library_the_error_names_the_packages(monkeypatch, tmp_path
     assert iio.imread(tmp_path / "picture.png").shape[:2] == (800, 800)
 
 
-def test_a_broken_gl_library_is_reported_alike():
+def test_a_broken_gl_library_is_reported():
     code = (
         "import sys, gymnasium, higl.envs, higl.envs.render as r\n"
         "sys.modules['mujoco.egl'] = None\n"

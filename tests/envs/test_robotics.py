@@ -1,4 +1,4 @@
-"""gymnasium-robotics, where it is installed: its tasks can be made, looked at and acted in."""
+"""gymnasium-robotics, if it is installed: its tasks can be made and stepped, and settings derived."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_settings_are_derived(task, monkeypatch):
     size, goals, hidden, in_front = TASKS[task]
     env = make_env(task)
     config, _ = derive_settings(preset(task), (), env)
-    # The puck's height may stand still for as long as this: then it matches nothing.
+    # The puck's height may be constant for so few steps, and then matches no entry.
     assert config.low.hidden_entries in (hidden, hidden[:2])
     assert config.observe_achieved == in_front
     assert config.time_limit == "bootstrap"
@@ -40,7 +40,7 @@ def test_settings_are_derived(task, monkeypatch):
 
 
 @pytest.mark.parametrize("task", ["FetchSlide-v4", "FetchPickAndPlace-v4", "HandReach-v3"])
-def test_tasks_that_need_mending_run(task):
+def test_patched_tasks_run(task):
     env = make_env(task)
     env.reset(seed=0)
     observation, reward, *_ = env.step(env.action_space.sample())

@@ -51,7 +51,7 @@ def test_unknown_task_lists_all():
         find_task("zzz")
 
 
-def test_goals_are_drawn_as_they_say():
+def test_goals_follow_their_distributions():
     rng = np.random.default_rng(0)
     uniform = np.array([U.sample(rng) for _ in range(4000)])
     assert (uniform >= -2).all()
