@@ -8,6 +8,7 @@ import pytest
 
 from higl import envs
 from higl.envs.make import make_env
+from higl.errors import SettingsError
 from higl.settings import presets
 from higl.settings.config import Config
 from higl.settings.flat import flat, flat_config
@@ -238,6 +239,12 @@ def test_best_repeats_no_number_of_the_paper(task):
 
 def flat_all() -> dict:
     return {name: tuple_of(value) for name, value in flat(layers_of("best")["all"]).items()}
+
+
+@pytest.mark.parametrize(("family", "shown"), [("bst", '"bst"'), (["best"], r'\["best"\]'), (None, "null")])
+def test_an_unknown_preset_is_rejected(family, shown):
+    with pytest.raises(SettingsError, match=f"preset = {shown}: expected one of best, paper"):
+        preset("pusher", family=family)
 
 
 def test_the_defaults_are_the_papers_numbers_for_ant_maze_u():

@@ -6,14 +6,16 @@ the defaults of `config.py`.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
+from higl.errors import SettingsError
 from higl.settings.config import Algorithm, Config, Preset
 from higl.settings.flat import Layer, flat, flat_config, nested
 
@@ -58,7 +60,14 @@ def preset(task: str, algo: Algorithm = "higl", family: Preset = "best") -> Conf
 
     HRAC and HIRO have k = m: HRAC keeps subgoals within the k-step region of the current state, where HIGL has a
     smaller k for the region around the pseudo-landmark.
+
+    Raises:
+        SettingsError: there is no such preset.
     """
+    if family not in get_args(Preset):
+        raise SettingsError(
+            f"preset = {json.dumps(family, default=str)}: expected one of {', '.join(get_args(Preset))}"
+        )
     config = replace(_of_higl(short_name(task), family), algo=algo)
     if algo != "higl":
         config = replace(config, adjacency=replace(config.adjacency, degree=config.high.period))
