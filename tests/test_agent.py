@@ -1,4 +1,4 @@
-"""The library's face: learn, predict, save, load, evaluate; and tasks of one, three and six goal dimensions learned."""
+"""The library: learn, predict, save, load and evaluate; tasks with one, three and six goal dimensions are learned."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_settings_by_part_or_by_dotted_name():
     assert dotted.config.landmarks.pool == TINY["landmarks"]["pool"]
 
 
-def test_unknown_settings_are_refused():
+def test_unknown_settings_are_rejected():
     with pytest.raises(SettingsError, match=r"did you mean landmarks\.coverage"):
         agent(landmarks={"covrage": 3})
     with pytest.raises(SettingsError, match=r"subgoal_range: expected 1 or 2 numbers"):
@@ -94,14 +94,14 @@ def test_a_task_of_ours_has_its_preset():
 
 
 class Flip(gymnasium.ObservationWrapper):
-    """Turns the observation round."""
+    """Reverses the observation."""
 
     def observation(self, observation):
         return observation | {"observation": observation["observation"][::-1]}
 
 
 def test_a_wrapped_task_is_another_task(tmp_path, capsys):
-    """It has other entries to hide, and is not what its id makes."""
+    """It hides other entries, and its id does not make it."""
     small = {"low": {"hidden": (8,)}, "high": {"hidden": (8,)}}
     bare = higl.HIGL(lambda: gymnasium.make("higl/PointMaze-v0", reward="dense"), verbose=False)
     assert (bare.config.task, bare.config.reward, bare.derived) == ("point-maze", "dense", [])
@@ -115,14 +115,14 @@ def test_a_wrapped_task_is_another_task(tmp_path, capsys):
     assert higl.HIGL(short, verbose=False).config.task == "higl/PointMaze-v0+max_episode_steps"
 
 
-def test_task_and_algorithm_are_no_settings():
+def test_task_and_algorithm_are_not_settings():
     with pytest.raises(SettingsError, match=r"algo = 'hrac': .*higl\.HRAC"):
         agent(algo="hrac")
     with pytest.raises(SettingsError, match=r"task = 'ant-maze-u': .*as the environment"):
         agent(task="ant-maze-u")
 
 
-def test_a_maze_of_ones_own_derives_its_settings():
+def test_settings_of_a_custom_maze_are_derived():
     """A point in it must not explore with an ant's torques."""
     env = gymnasium.make("higl/AntMaze-v0", body="point", map=("S..", "##.", "G.."), cell=4.0)
     learned = higl.HIGL(env, verbose=False)
@@ -130,7 +130,7 @@ def test_a_maze_of_ones_own_derives_its_settings():
     assert 0 < learned.config.low.exploration <= 1
 
 
-def test_what_was_derived_is_told(capsys):
+def test_derived_settings_are_printed(capsys):
     higl.HIRO(make, **SMALL)
     assert "low.hidden_entries = [2, 3]  # these entries equal the achieved goal" in capsys.readouterr().out
 
@@ -172,7 +172,7 @@ def test_exploration_changes_the_action(trained):
         ({"achieved_goal": None}, "must be a dict"),
     ],
 )
-def test_predict_refuses_what_does_not_fit(trained, change, message):
+def test_predict_rejects_observations_that_do_not_fit(trained, change, message):
     observation = make().reset(seed=1)[0] | change
     observation = {name: value for name, value in observation.items() if value is not None}
     with pytest.raises(ValueError, match=message):
@@ -207,7 +207,7 @@ def test_the_callback_sees_what_is_being_learned(tmp_path, log_dir):
     np.testing.assert_array_equal(seen[-1], first_layer(learned))
 
 
-def test_acting_before_learning_changes_nothing_of_it(trained):
+def test_acting_before_learning_does_not_change_learning(trained):
     """The first call of `learn` derives settings, also for an agent whose networks are drawn already."""
     asked = agent()
     before = actions(asked)
@@ -216,7 +216,7 @@ def test_acting_before_learning_changes_nothing_of_it(trained):
     np.testing.assert_array_equal(actions(asked), actions(trained))
 
 
-def test_a_run_that_failed_goes_on_in_its_folder(tmp_path):
+def test_a_run_that_failed_continues_in_its_folder(tmp_path):
     def stumble(metrics):
         raise RuntimeError("not now")
 
@@ -242,7 +242,7 @@ def test_a_run_that_failed_trains_on_from_where_it_was_saved(tmp_path):
 
 
 def test_an_interrupted_agent_learns_on(trained):
-    """Ctrl-C waits for the end of the stage, so what was learned and what was counted agree."""
+    """Ctrl-C waits for the end of the episode, so that the networks and the counters agree."""
     learned = agent()
 
     def interrupt(metrics):
@@ -258,7 +258,7 @@ def test_an_interrupted_agent_learns_on(trained):
     np.testing.assert_array_equal(actions(learned.learn(100)), actions(trained))
 
 
-def test_a_callback_may_answer_with_numbers_of_numpy():
+def test_a_callback_may_return_numpy_booleans():
     assert agent().learn(200, callback=lambda metrics: np.float32(metrics["step"]) < 40).steps == 40
 
 
@@ -283,7 +283,7 @@ def test_actions_are_in_the_action_space(dtype, num_envs):
 
 
 class Sick(ReachEnv):
-    """Gives a reward that is no number, from its hundredth step on."""
+    """Returns NaN as the reward from its hundredth step on."""
 
     steps_taken = 0
 
@@ -341,7 +341,7 @@ def test_a_policy_file_acts_and_does_not_learn(trained, tmp_path):
         higl.HIGL.load(tmp_path / "deep" / "policy.safetensors")
 
 
-def test_a_damaged_file_is_told(trained, tmp_path):
+def test_a_damaged_file_is_rejected(trained, tmp_path):
     path = tmp_path / "policy.safetensors"
     trained.save(path)
     content = bytearray(path.read_bytes())
@@ -355,7 +355,7 @@ def test_a_damaged_file_is_told(trained, tmp_path):
         higl.HIGL.load(tmp_path, make)
 
 
-def test_an_environment_with_other_spaces_is_refused(trained, tmp_path):
+def test_an_environment_with_other_spaces_is_rejected(trained, tmp_path):
     def other() -> ReachEnv:
         return ReachEnv(3, steps=20)
 
@@ -372,7 +372,7 @@ def test_an_environment_with_other_spaces_is_refused(trained, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_that_the_command_line_cannot_make_says_how_to_go_on(tmp_path, capsys):
+def test_a_run_that_the_command_line_cannot_make_says_how_to_continue(tmp_path, capsys):
     path = tmp_path / "run"
     agent().learn(100, callback=lambda _: False, log_dir=path)
     assert f"To continue: HIGL.load('{path}', env).learn(...)" in capsys.readouterr().err
@@ -385,8 +385,8 @@ def test_a_run_that_the_command_line_cannot_make_says_how_to_go_on(tmp_path, cap
         agent().learn(100, log_dir=path)
 
 
-def test_a_run_folder_is_that_of_the_command_line_and_goes_on(trained, tmp_path):
-    """The same steps in two parts, over a folder, and in one, in memory, come to the same."""
+def test_a_run_folder_can_be_continued(trained, tmp_path):
+    """Training in two parts through a folder equals training in one part in memory."""
     learned = agent().learn(80, log_dir=tmp_path / "run")
     assert {"config.toml", "metrics.jsonl", "eval.csv", "policy.safetensors"} <= {
         place.name for place in Path(tmp_path / "run").iterdir()

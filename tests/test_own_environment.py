@@ -1,4 +1,4 @@
-"""Environments that nobody here has seen: what is refused and how, what is derived, and `wrap_goal`."""
+"""Unknown environments: which are rejected, with which message, and `wrap_goal`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def with_spaces(**changes: Any) -> ReachEnv:
 
 
 class Returning(ReachEnv):
-    """Gives observations, rewards or infos other than declared."""
+    """Returns observations, rewards or infos other than declared."""
 
     def __init__(self, *, observation: Any = None, reward: Any = None, info: Any = None, tuple_size: int = 5):
         super().__init__()
@@ -62,7 +62,7 @@ class ResetWithoutSeed(ReachEnv):
         return super().reset()
 
 
-REFUSED = {
+REJECTED = {
     "vector observation": (lambda: gymnasium.make("Pendulum-v1"), r"(?s)not goal-conditioned.*higl\.wrap_goal\(env"),
     "no desired goal": (lambda: with_spaces(desired_goal=None), "has no 'desired_goal'"),
     "no observation": (lambda: with_spaces(observation=None), "has no 'observation'"),
@@ -100,34 +100,34 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_refused_before_any_training(case):
-    make, message = REFUSED[case]
+@pytest.mark.parametrize("case", REJECTED)
+def test_rejected_before_training(case):
+    make, message = REJECTED[case]
     with pytest.raises(TaskError, match=message):
         higl.HIGL(make(), verbose=False)
 
 
-def test_a_sound_environment_is_not_refused():
+def test_a_sound_environment_is_accepted():
     check_env(ReachEnv(), "reach")
 
 
-def test_unknown_ids_name_the_nearest():
+def test_an_unknown_id_suggests_the_nearest():
     with pytest.raises(TaskError, match=r"did you mean 'higl/PointMaze-v0'"):
         make_env("higl/PointMase-v0")
 
 
-def test_what_a_constructor_raises_is_told():
+def test_an_exception_in_a_constructor_is_reported():
     with pytest.raises(TaskError, match=r"task 'Pendulum-v1': making it raised TypeError: .*'nonsense'"):
         make_env("Pendulum-v1", nonsense=1)
 
 
-def test_what_is_no_environment_is_refused():
+def test_objects_that_are_not_environments_are_rejected():
     for wrong in (lambda: 3, 3, gymnasium.make_vec("Pendulum-v1", num_envs=2)):
         with pytest.raises(TypeError, match="expected a Gymnasium environment"):
             higl.HIGL(wrong)
 
 
-def test_episodes_that_do_not_end_are_refused(monkeypatch):
+def test_episodes_that_do_not_end_are_rejected(monkeypatch):
     monkeypatch.setattr("higl.settings.probe.LONGEST_EPISODE", 50)
     with pytest.raises(TaskError, match="TimeLimit"):
         higl.HIGL(ReachEnv(steps=1000), verbose=False)
@@ -149,7 +149,7 @@ class Failing(ReachEnv):
 
 
 @pytest.mark.parametrize(("how", "message"), [("raises", "ArithmeticError.*motor"), ("NaN", "NaN or infinity")])
-def test_an_environment_that_fails_is_refused(how, message):
+def test_an_environment_that_fails_is_rejected(how, message):
     with pytest.raises(TaskError, match=message):
         higl.HIGL(Failing(how), verbose=False)
 
@@ -159,7 +159,7 @@ class Silent(ReachEnv):
         return *super().step(action)[:4], {}
 
 
-def test_an_environment_that_tells_no_success_is_noted(capsys):
+def test_a_missing_report_of_success_is_announced(capsys):
     higl.HIGL(ReachEnv())
     assert "is_success" not in capsys.readouterr().out
     higl.HIGL(Silent())
@@ -185,7 +185,7 @@ def test_wrap_goal_makes_a_goal_environment():
     assert (info["is_success"], reward) == (near, 0.0 if near else -1.0)
 
 
-def test_goals_have_nothing_to_do_with_which_episodes_are_greedy():
+def test_goals_do_not_depend_on_which_episodes_are_greedy():
     env = pendulum(desired=lambda rng: rng.uniform(-1, 1, 1))
     config, acting = replace(Config(), greedy=0.25), SimpleNamespace(random_subgoals=False)
     goals = np.array([env.reset(seed=seed)[0]["desired_goal"][0] for seed in range(300)])
@@ -203,7 +203,7 @@ def test_wrap_goal_takes_a_reward_and_draws_goals_from_the_seed():
     assert reward == pytest.approx(-abs(observation["achieved_goal"] - observation["desired_goal"])[0])
 
 
-def test_wrap_goal_refuses_what_it_cannot_wrap():
+def test_wrap_goal_rejects_what_it_cannot_wrap():
     with pytest.raises(ValueError, match="reward_fn or radius"):
         pendulum(radius=None)
     with pytest.raises(ValueError, match=r"desired has shape \(3,\), but goal_fn returns \(1,\)"):

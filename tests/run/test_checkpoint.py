@@ -274,7 +274,7 @@ def test_only_filled_rows_are_saved(env, config):
     assert config.low.buffer_size < INSERT_BLOCK  # so that the ring buffer is covered by the test above
 
 
-def test_checkpoint_of_other_settings_is_refused(env, config):
+def test_checkpoint_of_other_settings_is_rejected(env, config):
     learner = trained(env, config, 1)
     counters = Counters(20, 1)
     other = Learner(apply(config, {"low.hidden": (8, 16)}), Spaces.of(env))

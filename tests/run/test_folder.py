@@ -1,4 +1,4 @@
-"""The run folder: lines that survive a full disk, cutting back, facts, and one process at a time."""
+"""Writing a run folder: a full disk, truncating, facts, and one process at a time."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_cutting_back(folder):
     assert (folder.path / "eval.csv").read_text().startswith("step,")
 
 
-def test_a_log_that_lost_lines_is_told(tmp_path):
+def test_a_log_that_lost_lines_causes_a_warning(tmp_path):
     warnings: list[str] = []
     folder = RunFolder.create(tmp_path / "run", CONFIG, warnings.append)
     folder.episode({"step": 500, "episode": 1, "time": 1.0})
@@ -99,7 +99,7 @@ def test_a_log_that_lost_lines_is_told(tmp_path):
 
 
 class FullDisk:
-    """A file on a disk with room for so many bytes."""
+    """A file on a disk with room for a number of bytes."""
 
     def __init__(self, file, room: int):
         self._file, self.room = file, room
@@ -133,7 +133,7 @@ def test_lines_wait_while_the_disk_is_full(tmp_path):
     log.close()
 
 
-def test_a_full_disk_is_told_once_and_the_run_goes_on(tmp_path):
+def test_a_full_disk_causes_one_warning_and_the_run_continues(tmp_path):
     warnings: list[str] = []
     folder = RunFolder.create(tmp_path / "run", CONFIG, warnings.append)
     folder._metrics._file = FullDisk(folder._metrics._file, 0)
@@ -175,7 +175,7 @@ def test_one_process_at_a_time(folder):
     Lock(folder.path).release()
 
 
-def test_a_folder_that_is_no_run(tmp_path):
+def test_a_folder_that_is_not_a_run_folder(tmp_path):
     with pytest.raises(RunFolderError, match="is not a run folder"):
         RunFolder.open(tmp_path, pytest.fail)
     (tmp_path / "thesis.tex").touch()
@@ -183,7 +183,7 @@ def test_a_folder_that_is_no_run(tmp_path):
         RunFolder.create(tmp_path, CONFIG, pytest.fail)
 
 
-def test_a_folder_that_a_crash_left_half_made(tmp_path):
+def test_a_folder_that_a_crash_left_incomplete(tmp_path):
     for name in ("lock", "config.toml", "metrics.jsonl", ".run.json.new"):
         (tmp_path / name).touch()
     RunFolder.create(tmp_path, CONFIG, pytest.fail).close()
@@ -205,7 +205,7 @@ def test_damaged_and_old_folders(folder):
         read_config(folder.path)
 
 
-def test_what_differs_from_the_last_start_is_told(folder):
+def test_start_returns_the_differences_from_the_last_start(folder):
     assert folder.start(2, "cpu", 500) == []
     folder.facts["starts"][-1]["packages"]["jax"] = "0.1"
     folder.facts["starts"][-1]["cores"] = 8

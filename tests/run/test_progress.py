@@ -1,4 +1,4 @@
-"""What is shown of a run."""
+"""Progress displays."""
 
 from __future__ import annotations
 

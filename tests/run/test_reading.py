@@ -24,7 +24,7 @@ def test_a_whole_run(runs_folder):
     assert run.notices == ["These numbers are synthetic: made up to test the figures, not from training."]
 
 
-def test_half_a_last_line_is_left_out_without_a_word(run_folder):
+def test_an_incomplete_last_line_is_left_out_silently(run_folder):
     with (run_folder / "metrics.jsonl").open("a") as file:
         file.write('{"step": 100500, "low/pro')
     with (run_folder / "eval.csv").open("a") as file:
@@ -49,7 +49,7 @@ def test_damaged_lines_are_left_out_with_a_notice(run_folder):
     assert any("eval.csv: 1 of 20 lines" in notice for notice in run.notices)
 
 
-def test_numbers_that_json_does_not_know(run_folder):
+def test_nan_and_infinity_in_metrics(run_folder):
     (run_folder / "metrics.jsonl").write_text(
         '{"step": 500, "low/value": NaN}\n{"step": 1000, "low/value": Infinity}\n'
     )
@@ -84,7 +84,7 @@ def test_a_run_that_was_killed_has_stopped(tmp_path):
     assert any("stopped before its end" in notice for notice in run.notices)
 
 
-def test_a_run_that_was_asked_for_more_steps_has_not_finished(tmp_path):
+def test_a_run_that_was_extended_has_not_finished(tmp_path):
     folder = synthetic_run(tmp_path / "run")
     facts = json.loads((folder / "run.json").read_text())
     for saved, status in ((read_config(folder).steps, "finished"), (read_config(folder).steps - 1, "stopped")):
@@ -92,7 +92,7 @@ def test_a_run_that_was_asked_for_more_steps_has_not_finished(tmp_path):
         assert read_run(folder).status == status
 
 
-def test_what_the_run_says_of_its_end_is_told(tmp_path):
+def test_the_message_of_a_failed_run_becomes_a_notice(tmp_path):
     folder = synthetic_run(tmp_path / "run", status="failed")
     facts = json.loads((folder / "run.json").read_text()) | {"message": "NaN in the stage 'low'"}
     (folder / "run.json").write_text(json.dumps(facts))

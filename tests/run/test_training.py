@@ -133,8 +133,8 @@ def test_the_finished_run(whole):
     assert snapshot["eval_success"].shape == (2,)
 
 
-def test_killed_between_the_last_checkpoint_and_telling_of_it(tmp_path, whole):
-    """What its facts say is behind: continued, it has nothing to do, and says how far it is."""
+def test_killed_between_the_last_checkpoint_and_noting_it(tmp_path, whole):
+    """Its facts are out of date: continued, it has nothing to do but update them."""
     shutil.copytree(whole, tmp_path / "run")
     facts = read_facts(whole) | {"status": "running", "saved_step": 180}
     (tmp_path / "run" / "run.json").write_text(json.dumps(facts))
@@ -149,7 +149,7 @@ def test_killed_before_the_first_checkpoint(tmp_path, whole):
     assert_same_run(whole, tmp_path / "run")
 
 
-def test_damaged_checkpoint_is_told_and_the_one_before_used(tmp_path, whole):
+def test_a_damaged_checkpoint_causes_a_warning_and_the_previous_one_is_used(tmp_path, whole):
     interrupt(tmp_path / "run", settings(), 100)
     newest = max((tmp_path / "run" / "checkpoints").iterdir())
     assert newest.name == "000000000080"
@@ -202,20 +202,20 @@ def test_full_disk_while_saving(tmp_path, whole, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("task", "told"),
+    ("task", "message"),
     [
         (tiny.RAISES, "the environment raised ArithmeticError: the motor came off (episode 7, seed "),
         (tiny.NAN, "the environment returned NaN or infinity in 'observation' (episode 7, seed "),
     ],
 )
-def test_failing_environment(tmp_path, task, told):
+def test_failing_environment(tmp_path, task, message):
     watcher = Watcher()
     assert train(tmp_path / "run", settings(task=task), watcher) == 1
-    assert watcher.warnings[-1].startswith(f"failed at step 120: {told}")
+    assert watcher.warnings[-1].startswith(f"failed at step 120: {message}")
     assert "the last checkpoint is step 120" in watcher.warnings[-1]
     facts = read_facts(tmp_path / "run")
     assert facts["status"] == "failed"
-    assert told in facts["message"]
+    assert message in facts["message"]
     assert final(tmp_path / "run")
     if task == tiny.RAISES:
         assert "ArithmeticError: the motor came off" in (tmp_path / "run" / "log.txt").read_text()
@@ -242,7 +242,7 @@ def test_nan_while_learning(tmp_path, monkeypatch):
     assert train(tmp_path / "run") == 0
 
 
-def test_other_versions_are_told(tmp_path, monkeypatch):
+def test_other_versions_cause_a_warning(tmp_path, monkeypatch):
     interrupt(tmp_path / "run", settings(), 100)
     facts = tmp_path / "run" / "run.json"
     facts.write_text(facts.read_text().replace('"jaxlib": "', '"jaxlib": "0.'))

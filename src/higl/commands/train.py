@@ -95,7 +95,7 @@ def train(arguments: list[str]) -> int:
 
 
 def _derived(config: Config, given: set[str], options: TrainOptions) -> Config:
-    """Return the settings of a task that no preset knows, fitted to its environment, and tell them."""
+    """Return the settings of a task without a preset, derived from its environment, and print them."""
     prepare_process(options.cores, options.device)
     from higl.envs.make import make_env
     from higl.settings.derive import derive_schedule, derive_settings
@@ -113,12 +113,12 @@ def _show_help(flags: Layer, options: TrainOptions) -> int:
 
 
 def default_folder(config: Config) -> Path:
-    """Return where a run goes if nothing is said: where a sweep looks for it."""
+    """Return the default folder of a run, where a sweep looks for it too."""
     return Path("runs") / run_name(config)
 
 
 def _train_again(out: Path, config: Config, options: TrainOptions) -> int:
-    """Offer to continue the run that is in a folder already."""
+    """Offer to continue the run that a folder already holds."""
     earlier = read_config(out)
     different = differences(earlier, config)
     if different:
