@@ -35,9 +35,8 @@ from higl.run.training import open_training
 from higl.settings.config import Algorithm, Config, Preset, Reward
 from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.flat import flat
-from higl.settings.layers import apply
+from higl.settings.layers import build_config
 from higl.settings.presets import has_preset
-from higl.settings.presets import preset as preset_of
 
 # How the task and the algorithm are chosen in Python.
 _INSTEAD = {"task": "give the task's name as the environment", "algo": "use higl.HIGL, higl.HRAC or higl.HIRO"}
@@ -84,8 +83,8 @@ class Agent:
             if name in self._given:
                 raise SettingsError(f"{name} = {self._given[name]!r}: not a setting of an agent; {_INSTEAD[name]}")
         self._source = Source(env, test_env, reward)
-        config = replace(preset_of(self._source.task, self.algo, preset), reward=self._source.reward, seed=seed)
-        config = apply(config, {"preset": preset} | self._given)
+        named = {"task": self._source.task, "algo": self.algo, "preset": preset}
+        config = build_config(named | {"reward": self._source.reward, "seed": seed} | self._given)
         self.derived = []
         self._known = has_preset(config.task)
         if not self._known:
