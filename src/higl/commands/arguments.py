@@ -23,8 +23,8 @@ from higl.settings.layers import check_names, describe, nearest
 
 Options = TypeVar("Options")
 
-# Wider lines are hard to read.
-_WIDEST = 120
+# Wider lines are hard to read; narrower ones leave no room for the texts.
+_NARROWEST, _WIDEST = 60, 120
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class ArgumentParser:
             command: The words after `higl`.
             description: What the command does, in paragraphs.
         """
-        self._width = min(shutil.get_terminal_size().columns, _WIDEST) - 2
+        self._width = max(_NARROWEST, min(shutil.get_terminal_size().columns, _WIDEST)) - 2
         self._parser = argparse.ArgumentParser(
             prog=f"higl {command}",
             description=self._wrapped(description),
