@@ -18,7 +18,7 @@ from higl import __version__
 # Command: (module, function, one line of help).
 COMMANDS = {
     "train": ("higl.commands.train", "train", "train a task, or continue an existing run"),
-    "resume": ("higl.commands.train", "resume", "continue a run from its last checkpoint"),
+    "resume": ("higl.commands.resume", "resume", "continue a run from its last checkpoint"),
     "eval": ("higl.commands.evaluate", "evaluate", "measure a trained policy over many episodes"),
     "runs": ("higl.commands.runs", "runs", "list runs with their state and latest success"),
     "sweep": ("higl.commands.sweep", "sweep", "many runs: the figures of the paper, or your own"),

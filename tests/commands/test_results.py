@@ -1,6 +1,10 @@
-"""The command `higl results`."""
+"""`higl results`: copies of runs, the page, and test episodes as `higl eval` measures them."""
+
+import json
+from pathlib import Path
 
 from support.sweeps import make_run
+from support.tiny import higl
 
 from higl.cli import main
 
@@ -23,3 +27,12 @@ def test_add_and_table(tmp_path, capsys):
         "higl results: unknown command 'tabel'; did you mean table? (`higl results --help` lists them)",
         "higl results: --test -1: expected a number 0 or more",
     ]
+
+
+def test_results_keep_what_eval_says(whole, tmp_path):
+    told = json.loads(higl("eval", whole, "--episodes", 4, "--json").stdout)
+    done = higl("results", "add", whole, "--results", tmp_path, "--test", 4)
+    assert done.returncode == 0, done.stderr
+    kept = json.loads((Path(done.stdout.strip()) / "test.json").read_text())
+    assert kept["episodes"] == 4
+    assert kept == {name: told[name] for name in kept}

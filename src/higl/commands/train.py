@@ -1,40 +1,23 @@
-"""`higl train` and `higl resume`."""
+"""`higl train`."""
 
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
-from higl.commands.arguments import Argument, ArgumentParser, Cores, Device, Run, Switch, make_options
-from higl.commands.command import asks_for_help, check_checkpoint_minutes, command, one_line_errors
+from higl.commands.arguments import Argument, ArgumentParser, Switch, make_options
+from higl.commands.command import asks_for_help, check_checkpoint_minutes, one_line_errors
+from higl.commands.work import WorkOptions, work_on_run
 from higl.errors import SettingsError
 from higl.run.naming import run_name
-from higl.run.process import check_device, prepare_process
-from higl.run.progress import make_progress
+from higl.run.process import prepare_process
 from higl.run.reading import is_run, read_config, read_facts, run_status
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differences
-from higl.settings.layers import apply, build_config, given_settings
+from higl.settings.layers import build_config, given_settings
 from higl.settings.presets import has_preset
-
-
-@dataclass(frozen=True, kw_only=True)
-class WorkOptions:
-    """Options that do not change what a run computes."""
-
-    quiet: Switch = False
-    """Show warnings only."""
-    cores: Cores = ()
-    """Cores to run on; for one run on each core, `--cores 0` and `--cores 1`."""
-    device: Device = None
-    """Device to learn on."""
-    processes: Switch = False
-    """With several environments (`--num-envs`): run each in a process of its own."""
-    checkpoint_minutes: float = 5.0
-    """Minutes between two checkpoints (0: after every episode)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,16 +30,6 @@ class TrainOptions(WorkOptions):
     """Folder of the run."""
     resume: Switch = False
     """If the folder already holds this run, continue it without asking."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResumeOptions(WorkOptions):
-    """Continue a run from its last checkpoint, exactly as if it had not stopped."""
-
-    run: Run
-    """Folder of the run."""
-    steps: Annotated[int | None, Argument(default="as before")] = None
-    """Total number of environment steps to train to."""
 
 
 _ABOUT_TRAIN = """
@@ -91,7 +64,7 @@ def train(arguments: list[str]) -> int:
         config = _derived(config, given_settings(flags, options.config), options)
     if is_run(out):
         return _train_again(out, config, options)
-    return _work(out, config, options, new=True)
+    return work_on_run(out, config, options, new=True)
 
 
 def _derived(config: Config, given: set[str], options: TrainOptions) -> Config:
@@ -129,52 +102,10 @@ def _train_again(out: Path, config: Config, options: TrainOptions) -> int:
         return 0
     if not options.resume and not _agrees(f"{out} already holds this run. Continue it?"):
         raise SettingsError(f"{out} already holds this run: `higl resume {out}` continues it; or choose another --out")
-    return _work(out, config, options, new=False)
+    return work_on_run(out, config, options, new=False)
 
 
 def _agrees(question: str) -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     return input(f"{question} [Y/n] ").strip().lower() in ("", "y", "yes")
-
-
-@command("resume", ResumeOptions)
-def resume(options: ResumeOptions) -> int:
-    """Continue a run."""
-    check_checkpoint_minutes(options.checkpoint_minutes)
-    config = read_config(options.run) if is_run(options.run) else Config()
-    facts = read_facts(options.run)
-    if options.steps is not None:
-        reached = facts["saved_step"] or 0
-        if options.steps < reached:
-            raise SettingsError(f"--steps {options.steps}: {options.run} has already reached {reached} steps")
-        config = apply(config, {"steps": options.steps})
-    finished = run_status(options.run, facts, config.steps) == "finished"
-    if finished and config == read_config(options.run):
-        print(f"{options.run} is finished. `higl resume {options.run} --steps N` extends it to N steps.")
-        return 0
-    return _work(options.run, config, options, new=False)
-
-
-def _work(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
-    """Start or continue a run in this process; return the exit code."""
-    prepare_process(options.cores, options.device)
-    # Only now: these import JAX, which reads what the line above has set.
-    from higl.envs.make import hinting_at_load, make_env, make_envs
-
-    with nullcontext() if new else hinting_at_load(out, config.task, config.algo):
-        env = make_envs(
-            config.task,
-            config.reward,
-            num_envs=config.num_envs,
-            observe_achieved=config.observe_achieved,
-            processes=options.processes,
-        )
-    from higl.run.training import open_training
-
-    check_device(options.device)
-    test_env = make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved)
-    progress = make_progress(quiet=options.quiet)
-    minutes = options.checkpoint_minutes
-    with open_training(out, config, env, test_env, new=new, progress=progress, checkpoint_minutes=minutes) as training:
-        return training.run()

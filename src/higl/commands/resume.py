@@ -1,0 +1,42 @@
+"""`higl resume`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from higl.commands.arguments import Argument, Run
+from higl.commands.command import check_checkpoint_minutes, command
+from higl.commands.work import WorkOptions, work_on_run
+from higl.errors import SettingsError
+from higl.run.reading import is_run, read_config, read_facts, run_status
+from higl.settings.config import Config
+from higl.settings.layers import apply
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumeOptions(WorkOptions):
+    """Continue a run from its last checkpoint, exactly as if it had not stopped."""
+
+    run: Run
+    """Folder of the run."""
+    steps: Annotated[int | None, Argument(default="as before")] = None
+    """Total number of environment steps to train to."""
+
+
+@command("resume", ResumeOptions)
+def resume(options: ResumeOptions) -> int:
+    """Continue a run."""
+    check_checkpoint_minutes(options.checkpoint_minutes)
+    config = read_config(options.run) if is_run(options.run) else Config()
+    facts = read_facts(options.run)
+    if options.steps is not None:
+        reached = facts["saved_step"] or 0
+        if options.steps < reached:
+            raise SettingsError(f"--steps {options.steps}: {options.run} has already reached {reached} steps")
+        config = apply(config, {"steps": options.steps})
+    finished = run_status(options.run, facts, config.steps) == "finished"
+    if finished and config == read_config(options.run):
+        print(f"{options.run} is finished. `higl resume {options.run} --steps N` extends it to N steps.")
+        return 0
+    return work_on_run(options.run, config, options, new=False)

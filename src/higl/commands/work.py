@@ -1,0 +1,52 @@
+"""What `higl train` and `higl resume` share: options of the process, and the work on a run."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from higl.commands.arguments import Cores, Device, Switch
+from higl.run.process import check_device, prepare_process
+from higl.run.progress import make_progress
+from higl.settings.config import Config
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkOptions:
+    """Options that do not change what a run computes."""
+
+    quiet: Switch = False
+    """Show warnings only."""
+    cores: Cores = ()
+    """Cores to run on; for one run on each core, `--cores 0` and `--cores 1`."""
+    device: Device = None
+    """Device to learn on."""
+    processes: Switch = False
+    """With several environments (`--num-envs`): run each in a process of its own."""
+    checkpoint_minutes: float = 5.0
+    """Minutes between two checkpoints (0: after every episode)."""
+
+
+def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
+    """Start or continue a run in this process; return the exit code."""
+    prepare_process(options.cores, options.device)
+    # Only now: these import JAX, which reads what the line above has set.
+    from higl.envs.make import hinting_at_load, make_env, make_envs
+
+    with nullcontext() if new else hinting_at_load(out, config.task, config.algo):
+        env = make_envs(
+            config.task,
+            config.reward,
+            num_envs=config.num_envs,
+            observe_achieved=config.observe_achieved,
+            processes=options.processes,
+        )
+    from higl.run.training import open_training
+
+    check_device(options.device)
+    test_env = make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved)
+    progress = make_progress(quiet=options.quiet)
+    minutes = options.checkpoint_minutes
+    with open_training(out, config, env, test_env, new=new, progress=progress, checkpoint_minutes=minutes) as training:
+        return training.run()

@@ -1,0 +1,49 @@
+"""`higl eval`: the summary it prints, the same on any number of cores."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from support.tiny import higl
+
+from higl.commands.evaluate import text
+from higl.run.measure import Evaluation, Outcome
+
+
+def test_summary_of_an_evaluation():
+    hit, miss = Outcome(True, -10.0, 100, 40, 12.0), Outcome(False, -100.0, 100, None, 30.0)
+    summary = Evaluation((hit,) * 8 + (miss,) * 2).summary()
+    assert summary["success"] == 0.8
+    low, high = summary["success_interval"]
+    assert (round(low, 3), round(high, 3)) == (0.490, 0.943)  # Wilson (1927), by hand
+    assert (summary["steps_to_success"], summary["path_length"], summary["return"]) == (40, 15.6, -28.0)
+    assert Evaluation((miss,)).summary()["steps_to_success"] is None
+
+
+def test_eval_is_the_same_on_any_number_of_cores(whole):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one core")
+    first = higl("eval", whole, "--episodes", 5, "--seed", 1, "--json")
+    second = higl("eval", whole, "--episodes", 5, "--seed", 1, "--json", "--cores", 0)
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout) == json.loads(second.stdout)
+    assert len(json.loads(first.stdout)["outcomes"]) == 5
+
+
+def test_eval_names_the_reward_of_our_tasks_only():
+    summary = Evaluation((Outcome(False, -100.0, 100, None, 30.0),)).summary() | {
+        "policy": "p",
+        "reward": "sparse",
+        "seed": 0,
+    }
+    assert "point-maze, sparse reward, test goals, seed 0" in text(summary | {"task": "point-maze"})
+    assert "Mine-v0, its own reward and goals, seed 0" in text(summary | {"task": "Mine-v0"})
+
+
+def test_eval_as_text(whole):
+    done = higl("eval", whole / "policy.safetensors", "--episodes", 3, "--cores", 0)
+    assert done.returncode == 0, done.stderr
+    for word in ("success", "95% interval", "steps to success", "path length", "return"):
+        assert word in done.stdout

@@ -1,0 +1,61 @@
+"""`higl resume`: train on, and never go back."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from support import tiny
+from support.commands import finished_run, tell
+from support.tiny import higl
+
+from higl.run.files import replace_file
+from higl.run.folder import RunFolder
+from higl.run.reading import read_config, read_facts
+from higl.settings.layers import apply, to_toml
+
+
+def test_a_run_that_was_asked_for_more_is_continued(monkeypatch, tmp_path, capsys):
+    """Killed after its settings were changed and before it went on, it does not count as finished at 500 steps."""
+    begun = []
+    for name in ("train", "resume"):
+        monkeypatch.setattr(f"higl.commands.{name}.work_on_run", lambda out, *_, new: begun.append((out, new)) or 0)
+    run, words = finished_run(tmp_path / "run"), ["train", "point-maze", "--resume", "--out", tmp_path / "run"]
+    assert "is finished" in tell(capsys, "resume", run)[1]
+    assert "is finished" in tell(capsys, *words, "--steps", 500)[1]
+    longer = apply(read_config(run), {"steps": 1000})
+    (run / "config.toml").write_text(to_toml(longer))
+    assert tell(capsys, "resume", run) == (0, "", "")
+    assert tell(capsys, *words, "--steps", 1000) == (0, "", "")
+    assert begun == [(run, False)] * 2
+
+
+def test_a_kill_before_a_longer_run_goes_on(monkeypatch, tmp_path):
+    def killed_before_the_settings(path: Path, content: bytes) -> None:
+        if path.name == "config.toml":
+            raise KeyboardInterrupt
+        replace_file(path, content)
+
+    run = finished_run(tmp_path / "run")
+    monkeypatch.setattr("higl.run.folder.replace_file", killed_before_the_settings)
+    with pytest.raises(KeyboardInterrupt):
+        RunFolder.open(run, pytest.fail, apply(read_config(run), {"steps": 1000}))
+    assert read_facts(run)["status"] != "finished"
+
+
+def test_resume_trains_on(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    done = higl("resume", tmp_path / "run", "--steps", 240)
+    assert done.returncode == 0, done.stderr
+    assert [line["step"] for line in tiny.lines(tmp_path / "run")] == list(range(20, 241, 20))
+
+
+def test_resume_does_not_go_back(whole, tmp_path, capsys):
+    shutil.copytree(whole, tmp_path / "run")
+    before = (tmp_path / "run" / "config.toml").read_bytes()
+    code, _, error = tell(capsys, "resume", tmp_path / "run", "--steps", 100)
+    assert code == 2
+    assert "--steps 100" in error
+    assert "has already reached 200 steps" in error
+    assert (tmp_path / "run" / "config.toml").read_bytes() == before

@@ -1,0 +1,128 @@
+"""`higl train`: help, new runs, and folders that already hold something."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import tiny
+from support.commands import assert_same_run, line_count, tell, wait_for
+from support.tiny import higl, start
+
+from higl.commands.train import _agrees, default_folder
+from higl.settings.config import Config
+from higl.settings.layers import apply, setting_types
+from higl.settings.presets import preset
+
+
+@pytest.mark.parametrize(("task", "algo", "family"), [("point-maze", "hrac", "best"), ("pusher", "higl", "paper")])
+def test_help_of_train_shows_the_presets_values(capsys, task, algo, family):
+    code, out, _ = tell(capsys, "train", task, "--algo", algo, "--help", "--preset", family)
+    flat = " ".join(out.split())
+    assert code == 0
+    assert "usage: higl train TASK [OPTION ...]" in flat
+    shown = dict(re.findall(r"(--[a-z.-]+) \S+ [A-Z][^()]*(?:\([^()]*\)[^()]*)*?\(default: ([^()]*)\)", flat))
+    config = preset(task, algo, family)
+    assert shown["--algo"] == algo
+    assert shown["--preset"] == family
+    assert shown["--landmarks.coverage"] == str(config.landmarks.coverage)
+    assert shown["--adjacency.degree"] == str(config.adjacency.degree)
+    assert float(shown["--landmarks.cutoff"]) == config.landmarks.cutoff
+    assert set(setting_types(Config)) <= {"task"} | {
+        name[2:].replace("-", "_") for name in re.findall(r"--[a-z.-]+", flat)
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import not_a_package_anywhere", "needs a package that is not installed: No module named 'not_a_package_any"),
+        ("x = ", "importing 'mine' raised SyntaxError"),
+        ("", "unknown task 'mine:Id-v0'"),
+    ],
+)
+def test_a_module_that_cannot_be_used(tmp_path, text, expected):
+    (tmp_path / "mine.py").write_text(text)
+    result = higl("train", "mine:Id-v0", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert expected in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert {place.name for place in tmp_path.iterdir()} <= {"mine.py", "__pycache__"}
+
+
+def test_a_file_where_a_run_should_go(capsys, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("mine")
+    code, _, err = tell(capsys, "train", "point-maze", "--out", str(file))
+    assert code == 2
+    assert "is a file; a run needs a folder" in err
+    assert file.read_text() == "mine"
+
+
+def test_a_module_in_the_working_folder_is_found(tmp_path):
+    shutil.copy(tiny.__file__, tmp_path / "own_module.py")
+    script = (
+        "import sys; from higl.envs.make import make_env; "
+        "assert '' not in sys.path; print(make_env('own_module:tests/Tiny-v0').observation_space['observation'].shape)"
+    )
+    # -P, as the installed command: the folder it is called in is not searched.
+    command = [sys.executable, "-P", "-c", script]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout == "(3,)\n"
+
+
+def test_default_folder():
+    assert default_folder(preset("ant-maze-u", "hrac")) == Path("runs/ant-maze-u-sparse-hrac-0")
+    assert default_folder(preset("some/Id-v0")) == Path("runs/some-Id-v0-sparse-higl-0")
+    changed = apply(preset("ant-maze-u"), {"landmarks.coverage": 10, "steps": 500})
+    assert default_folder(changed) == Path("runs/ant-maze-u-sparse-higl-coverage10-0")  # else it would take fig3's
+    assert default_folder(preset("module:some/Id-v0")) == Path("runs/module-some-Id-v0-sparse-higl-0")
+
+
+def test_device_that_is_not_there(tmp_path):
+    done = higl("train", *tiny.flags(), "--device", "gpu", "--out", tmp_path / "run")
+    if done.returncode == 0:
+        pytest.skip("there is a GPU")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("higl train: --device gpu: JAX finds none here")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("", True), ("y", True), ("n", False)])
+def test_a_terminal_is_asked(monkeypatch, answer, code):
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda question: answer)
+    assert _agrees("Continue it?") is code
+
+
+def test_settings_of_a_run_give_the_run_again(whole, tmp_path):
+    done = higl("train", "--config", whole / "config.toml", "--out", tmp_path / "again", "--quiet", "--cores", 0)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert_same_run(whole, tmp_path / "again")
+
+
+def test_train_into_a_run_that_exists(whole, capsys, monkeypatch):
+    code, _, err = tell(capsys, "train", *tiny.flags(seed=5), "--out", whole)
+    assert code == 2
+    assert "holds a run with other settings (seed = 0 -> 5)" in err
+    code, out, _ = tell(capsys, "train", *tiny.flags(), "--out", whole)
+    assert code == 0
+    assert "which is finished" in out
+    code, out, _ = tell(capsys, "resume", whole)
+    assert code == 0
+    assert "is finished. `higl resume" in out
+
+
+def test_train_offers_to_resume(tmp_path):
+    run = tmp_path / "run"
+    process = start("train", *tiny.flags(steps=20_000), "--out", run)
+    wait_for(lambda: line_count(run) >= 1, process)
+    process.kill()
+    process.communicate()
+    again = higl("train", *tiny.flags(steps=20_000), "--out", run)
+    assert again.returncode == 2
+    assert f"already holds this run: `higl resume {run}` continues it" in again.stderr
