@@ -92,8 +92,8 @@ def test_checkpoints_that_cannot_be_written(whole, tmp_path):
     process = start("train", *tiny.flags(), "--out", run, "--checkpoint-minutes", 0, preexec_fn=limit_file_size)
     _, err = process.communicate(timeout=240)
     assert process.returncode == 1
-    assert re.search(r"no checkpoint at step \d+: File too large; .*, and the run goes on", err)
-    assert "free some space, then: higl resume" in err
+    assert re.search(r"no checkpoint at step \d+: File too large; .*, and the run continues", err)
+    assert "free some disk space, then: higl resume" in err
     assert tiny.lines(run) == tiny.lines(whole)
     done = higl("resume", run)
     assert done.returncode == 0, done.stderr
@@ -128,5 +128,5 @@ def test_full_disk(whole, tmp_path):
     assert (tmp_path / "code").read_text() == "1\n"
     told = (tmp_path / "stderr").read_text()
     assert "No space left on device" in told
-    assert "is intact, and the run goes on" in told
+    assert "is intact, and the run continues" in told
     assert_same_run(whole, tmp_path / "run")

@@ -1,10 +1,10 @@
-"""`higl eval`: how well a trained policy does, over many episodes."""
+"""`higl eval`: measure a trained policy over many episodes."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from higl.commands.arguments import Cores, Run, Switch
 from higl.commands.command import command
@@ -13,9 +13,6 @@ from higl.pretrained import pretrained_run
 from higl.run.process import prepare_process
 from higl.run.reading import policy_path
 from higl.settings.presets import has_rewards
-
-if TYPE_CHECKING:
-    pass
 
 
 # Seed of the test episodes, if none is given.
@@ -65,7 +62,7 @@ def evaluate(options: EvalOptions) -> int:
 
 
 def text(summary: dict[str, Any]) -> str:
-    """Return a summary as people read it."""
+    """Return a summary as text."""
     low, high = summary["success_interval"]
     goals = f"{summary['reward']} reward, test goals" if has_rewards(summary["task"]) else "its own reward and goals"
     steps = summary["steps_to_success"]
