@@ -14,7 +14,6 @@ from higl.run.process import prepare_process
 from higl.run.reading import policy_path
 from higl.settings.presets import has_rewards
 
-
 # Seed of the test episodes, if none is given.
 TEST_SEED = 0
 
