@@ -377,7 +377,6 @@ ABLATIONS = {
     "no landmarks at all": {"landmarks": {"coverage": 0, "novelty": 0}},
     "raw": {"landmarks": {"pseudo": "raw"}},
     "automatic": {"landmarks": {"pseudo": "automatic"}},
-    "all pairs": {"landmarks": {"neighbours": 0}},
     "discard by adjacency": {"novelty": {"discard": "adjacency"}},
     "novelty in the goal space": {"novelty": {"space": "goal", "refresh": True}},
     "absolute, relabelled": {"high": {"subgoals": "absolute", "relabel": True}, "low": {"hidden_entries": ()}},
@@ -402,7 +401,6 @@ def ablated(name: str) -> tuple[Learner, list[Metrics]]:
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("all pairs", "high"),
         ("layer norm", "low"),
         ("layer norm", "high"),
         ("every second update", "low"),
