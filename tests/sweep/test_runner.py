@@ -69,7 +69,7 @@ def test_run_that_cannot_start_is_reported_with_its_message(catalogue, tmp_path)
     assert [run.name for run in summary.finished] == [plan[1].name]
     [(failed, reason)] = summary.failed
     assert failed == plan[0]
-    assert "is not empty (there is novel.txt)" in reason
+    assert "is not empty (it contains novel.txt)" in reason
 
 
 def test_reason_of_failure_is_the_last_line_of_output(catalogue, tmp_path):
