@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -210,6 +211,16 @@ class Stages:
         return state, {"loss": loss}
 
 
+@lru_cache(maxsize=8)
+def _shared_stages(config: Config, spaces: Spaces) -> Stages:
+    return Stages(config, spaces)
+
+
+def stages_of(config: Config, spaces: Spaces) -> Stages:
+    """Return the compiled programs of settings; learners that differ only in seed and length share them."""
+    return _shared_stages(replace(config, seed=0, steps=1), spaces)
+
+
 def _unguided(guide: Callable[[planner.Query], Any], query: planner.Query) -> tuple[jax.Array, td3.Info]:
     """Return the current states as pseudo-landmarks, and zeros for the statistics that `guide` returns."""
     return query.achieved, zeros_like_result(guide, query)[1]
@@ -220,7 +231,7 @@ class Learner:
 
     def __init__(self, config: Config, spaces: Spaces):
         self.config, self.spaces = config, spaces
-        self.stages = Stages(config, spaces)
+        self.stages = stages_of(config, spaces)
         self.key = jax.random.key(config.seed)
         self.state = self.stages.init(jax.random.fold_in(self.key, 0))
         self.matrix = adj.CellMatrix(config.adjacency.cell, config.adjacency.degree, spaces.goal)
