@@ -248,7 +248,7 @@ def test_other_versions_cause_a_warning(tmp_path, monkeypatch):
     facts.write_text(facts.read_text().replace('"jaxlib": "', '"jaxlib": "0.'))
     watcher = Watcher()
     assert train(tmp_path / "run", watcher=watcher) == 0
-    assert "not the same as at the last start, so numbers may differ slightly: jaxlib 0." in watcher.warnings[0]
+    assert "this start differs from the last one, so results may differ: jaxlib 0." in watcher.warnings[0]
 
 
 def test_a_failing_snapshot_does_not_end_the_run(tmp_path, monkeypatch):

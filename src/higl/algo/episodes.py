@@ -1,8 +1,8 @@
 """Episodes: collecting them, and cutting them into rows for both buffers.
 
-This is the only place where subgoals are bookkept. An episode depends on its seed alone: it seeds the environment and
-the exploration. A run therefore stores no random state but the number of episodes, and resumes exactly in any
-Gymnasium environment.
+`policy.py` keeps the subgoals during an episode; they are recorded here. All randomness in an episode comes from its
+seed, which seeds the environment and the exploration. The only random state that a run has to save is therefore its
+number of episodes, and it resumes exactly in any Gymnasium environment.
 """
 
 from __future__ import annotations
@@ -146,10 +146,10 @@ def collect_episodes(env: VectorEnv, policy: Policy, seeds: list[int], *, explor
     columns = [np.stack(column) for column in zip(*states, strict=True)]
     columns += [np.stack(subgoals), np.stack(actions)]
     columns += [np.stack(column) for column in zip(*outcomes, strict=True)]
-    return [_cut(columns, row, int(steps)) for row, steps in enumerate(length)]
+    return [_one_episode(columns, row, int(steps)) for row, steps in enumerate(length)]
 
 
-def _cut(columns: list[np.ndarray], row: int, steps: int) -> Episode:
+def _one_episode(columns: list[np.ndarray], row: int, steps: int) -> Episode:
     """Return one episode of a batch: states have one row more than the other columns."""
     states = [column[: steps + 1, row] for column in columns[:3]]
     subgoal, action, reward, success, terminated, truncated = (column[:steps, row] for column in columns[3:])

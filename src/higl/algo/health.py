@@ -15,8 +15,8 @@ from higl.settings.config import AdjacencyConfig, Config
 # An action counts as saturated when it is this close to its range.
 _SATURATED = 0.99
 
-# A segment counts as still when it moved by less than this share of the distance to its subgoal. That holds for three
-# in four segments of ants on their backs, which kick, and for one in twenty of the others.
+# A segment counts as still when it moved by less than this share of the distance to its subgoal. This
+# flags three in four segments of ants on their backs (they still kick), and one in twenty of the others.
 _STILL = 0.1
 
 

@@ -1,4 +1,4 @@
-"""The high level: proposes subgoals (section 3, eq. 1), drawn to the pseudo-landmark by a loss (eq. 8 and 9)."""
+"""The high level: proposes subgoals (section 3), drawn to the pseudo-landmark by a loss (eq. 8 and 9)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def high_input(observation: Array, desired: Array) -> Array:
 
 
 def high_batch(config: HighConfig, rows: HighRow, subgoal: jax.Array) -> Batch:
-    """Return sampled high-level transitions with the given subgoals as a batch for TD3; rewards are scaled (eq. 1)."""
+    """Return sampled high-level transitions with the given subgoals as a batch for TD3, rewards scaled."""
     return Batch(
         high_input(rows.observation, rows.desired),
         subgoal,

@@ -1,4 +1,4 @@
-"""The learner: the stages after each episode in order, each one compiled program.
+"""The learner: what happens after each episode, stage by stage.
 
     1 remember    the episode's rows -> buffers, its states -> novelty queue
     2 low         n updates
@@ -6,8 +6,9 @@
     4 novelty     ceil(n / m) updates of the predictor
     5 adjacency   every `adjacency.every` environment steps: cells -> pairs -> embedding
 
-Loop counts are traced, so episodes of any length share the compiled programs. A stage takes the learner's whole state
-and returns it with the part that it trains replaced; the state is donated, so nothing is copied.
+The updates of a stage are one compiled program. Loop counts are traced, so episodes of any length share the compiled
+programs. A stage takes the learner's whole state and returns it with the part that it trains replaced; the state is
+donated, so nothing is copied.
 """
 
 from __future__ import annotations
@@ -169,7 +170,7 @@ class Stages:
         high: td3.TD3State,
         key: jax.Array,
     ) -> tuple[td3.TD3State, td3.Info]:
-        """Update the high level once; of `state`, everything but the high level's networks is read."""
+        """Update the high level once; it reads all of `state` except the high level's networks."""
         config = self.config
         sample_key, relabel_key, update_key = jax.random.split(key, 3)
         rows = sample(state.high_buffer, sample_key, config.high.batch_size)
@@ -296,8 +297,8 @@ class Learner:
     def average(self, steps: int) -> None:
         """Move the averaged actors towards the current ones after an episode of `steps` steps.
 
-        From one episode to the next a gait may appear that falls in the same corner each time, and disappear again;
-        the average over many episodes behaves like most of them.
+        A gait that always falls in the same corner may appear in one episode and be gone a few episodes later; the
+        average over many episodes behaves like most of them.
         """
         if self.state.averaged is None:
             return

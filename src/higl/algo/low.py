@@ -72,10 +72,10 @@ def low_input(visible: Array, observation: Array, subgoal: Array) -> Array:
 def exchange_subgoals(scheme: Scheme, share: float, rows: LowRow) -> LowRow:
     """Return sampled transitions with the subgoals of the first `share` of them exchanged.
 
-    A step is as informative about any other subgoal, because its reward and next subgoal can be computed for all of
-    them. Each transition takes the subgoal of the next row; rows are sampled at random, so that one is random too.
-    Absolute subgoals are replaced by the point that the next row achieved, because an arm can reach few of the points
-    that an untrained high level asks for. It is not in the paper (`low.exchange`).
+    A step teaches as much about other subgoals, because its reward and next subgoal can be computed for any of them.
+    Each transition takes the subgoal of the next row; rows are sampled at random, so that one is random too. Absolute
+    subgoals are replaced by the point that the next row achieved, because an arm can reach few of the points that an
+    untrained high level asks for. It is not in the paper (`low.exchange`).
     """
     exchanged = (jnp.arange(len(rows.end)) < share * len(rows.end))[:, None]
     others = jnp.roll(rows.subgoal if scheme == "relative" else rows.achieved, -1, axis=0)

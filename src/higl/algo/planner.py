@@ -19,7 +19,7 @@ from higl.algo.nets import safe_norm, squared_distance
 from higl.algo.td3 import Info
 from higl.settings.config import LandmarksConfig
 
-# Cost of an edge just over the cut-off on top of its weight, in cut-offs: more than any path without such an edge.
+# Penalty for an edge over the cut-off, in multiples of the cut-off: more than any path without such an edge costs.
 _CUT_PENALTY = 1e3
 # Cost of a pair whose weight was not computed: the last resort.
 UNWEIGHED = 2.0**40
@@ -161,8 +161,8 @@ def pose_slowdown(weight_per_distance: jax.Array, away: jax.Array, weights: jax.
 
     For a body that is stuck or on its back every landmark is far, and the only edges within the cut-off lead to
     landmarks right beside it. Those lie on no useful path: their directions are random, and a high level that follows
-    them stops proposing paths. The same holds for a landmark where a body fell: if its edges were as long as they are
-    for the fallen body, no path would lead through it. It is not in the paper (`landmarks.discount_pose`).
+    them stops proposing useful subgoals. The same holds for a landmark where a body fell: if its edges were as long as
+    they are for the fallen body, no path would lead through it. It is not in the paper (`landmarks.discount_pose`).
     """
     usual = weight_per_distance * away
     ratio = jnp.where(present & (usual > 0), weights / jnp.maximum(usual, 1e-6), jnp.inf)
@@ -283,7 +283,7 @@ def _promising(config: LandmarksConfig, graph: Graph, query: Query, landmark_goa
 
 
 def cut_penalty(cutoff: float) -> float:
-    """Return the least cost of an edge over the cut-off: a path that costs as much does not exist."""
+    """Return the least cost of an edge over the cut-off: a path that costs this much or more counts as none."""
     return _CUT_PENALTY * cutoff
 
 
@@ -291,8 +291,8 @@ def _cut_cost(weight: jax.Array, cutoff: float) -> jax.Array:
     """Return the cost of an edge over the cut-off, gamma_dist.
 
     The paper removes such edges. Here they remain as a last resort, with a penalty that grows with the square: several
-    gaps a little over the cut-off along a corridor cost less than one leap across its wall, of which the low level's
-    value knows nothing.
+    gaps a little over the cut-off along a corridor cost less than one leap through its wall, which the low level's
+    value does not see.
     """
     return jnp.minimum(weight + cut_penalty(cutoff) * jnp.square(weight / cutoff), UNWEIGHED)
 

@@ -111,7 +111,7 @@ class Policy:
     def _new_subgoal(
         self, observation: np.ndarray, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None
     ) -> np.ndarray:
-        """Return a random subgoal while the policy explores with those, otherwise the high level's."""
+        """Return a random subgoal in the random phase at the start of a run, otherwise the high level's."""
         if rng is not None and self.random_subgoals:
             return self.random_subgoal(achieved, rng)
         return self.propose(observation, desired, rng)

@@ -149,7 +149,7 @@ def _read(place: Path) -> tuple[Arrays, Counters]:
     """Read and check a checkpoint.
 
     Raises:
-        CheckpointError: what is wrong with it.
+        CheckpointError: it is damaged; the message says how.
     """
     name = f"checkpoint {int(place.name)} ({place})"
     manifest = _read_manifest(place, name)

@@ -11,7 +11,7 @@ def check_spaces(config: Config, spaces: Spaces) -> None:
     """Reject settings that do not fit the environment.
 
     Raises:
-        SettingsError: which setting, and why.
+        SettingsError: a setting does not fit.
     """
     if len(config.high.subgoal_range) not in (1, spaces.goal):
         raise SettingsError(f"high.subgoal_range: expected 1 or {spaces.goal} numbers for the task {config.task}")
@@ -23,7 +23,7 @@ def check_same_spaces(here: Spaces, trained_for: Spaces) -> None:
     """Reject an environment whose spaces differ from those that the agent was trained for.
 
     Raises:
-        TaskError: both in words.
+        TaskError: the spaces differ; the message describes both.
     """
     if here != trained_for:
         raise TaskError(f"the agent expects {_in_words(trained_for)}; this environment has {_in_words(here)}")

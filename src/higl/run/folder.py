@@ -253,7 +253,7 @@ class RunFolder(Observer):
     def _complain(self, name: str, error: OSError) -> None:
         if not self._complained:
             self._complained = True
-            self._warn(f"{name} could not be written ({error.strerror}): the run continues; its lines wait in memory")
+            self._warn(f"{name} could not be written ({error.strerror}): the run continues and keeps it in memory")
 
     def lengths(self) -> dict[str, int]:
         """Flush the logs to disk and return their lengths, to which a resumed run truncates them."""

@@ -185,7 +185,7 @@ def _check_finite(episodes: Collection[Episode]) -> None:
     """Reject episodes that contain NaN or infinity.
 
     Raises:
-        EpisodeError: in which part.
+        EpisodeError: some part is not finite; the message names it.
     """
     for name in ("observation", "achieved", "desired", "reward"):
         if not all(np.isfinite(getattr(episode, name)).all() for episode in episodes):

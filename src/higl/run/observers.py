@@ -18,28 +18,28 @@ class Observer:
     """Listens to a run. Every method does nothing unless a subclass overrides it."""
 
     def begin(self, name: str, step: int, total: int) -> None:
-        """Hear that training starts at `step`, of `total` steps."""
+        """React to training that starts at `step`, of `total` steps."""
 
     def episode(self, row: Row) -> None:
-        """Hear of an episode that was collected and learned from."""
+        """React to an episode that was collected and learned from."""
 
     def evaluation(self, row: Row) -> None:
-        """Hear of an evaluation."""
+        """React to an evaluation."""
 
     def pause(self) -> None:
         """Act between two rounds of episodes, where a run can be resumed."""
 
     def saved(self, step: int) -> None:
-        """Hear that a checkpoint of this step is on disk."""
+        """React to a checkpoint of this step on disk."""
 
     def note(self, text: str) -> None:
-        """Hear a message that a quiet run does not show."""
+        """Take a message that a quiet run does not show."""
 
     def warn(self, text: str) -> None:
-        """Hear a message that is always shown."""
+        """Take a message that is always shown."""
 
     def end(self) -> None:
-        """Hear that training is over, successfully or not. May be called more than once."""
+        """Finish when training is over, successfully or not; possibly more than once."""
 
     def wants_to_stop(self) -> bool:
         """Return whether the run should stop at the next point from which it can be resumed."""

@@ -84,7 +84,7 @@ class PlainLines(Silent):
         self._next_line = time.perf_counter()
 
     def episode(self, row: Row) -> None:
-        """Print a line if the last one is some time ago."""
+        """Print a line if the last one was long enough ago."""
         self._recent.add(row)
         if time.perf_counter() >= self._next_line:
             self._next_line = time.perf_counter() + _PLAIN_LINE_SECONDS

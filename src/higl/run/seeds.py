@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-# Streams that share no episode: training, evaluation during it, and measuring a trained policy.
+# Separate streams of seeds: training, evaluation during it, and measuring a trained policy.
 TRAINING, EVALUATION, MEASURING = 0, 1, 2
 
 

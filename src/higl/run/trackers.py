@@ -61,7 +61,9 @@ class Guarded(Observer):
             reason = (
                 error.strerror if isinstance(error, OSError) and error.strerror else f"{type(error).__name__}: {error}"
             )
-            self._warn(f"{self._name} failed ({reason}): no more until the next start; metrics.jsonl has everything")
+            self._warn(
+                f"{self._name} failed ({reason}): disabled until the run is resumed; metrics.jsonl has everything"
+            )
 
 
 class TensorBoard(Observer):

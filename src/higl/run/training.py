@@ -113,7 +113,9 @@ class Training(Observer):
         name = f"{config.task} ({config.algo}, {config.reward}, seed {config.seed})"
         self.observers.begin(name, self.learner.steps, config.steps)
         try:
-            with self.loop.stopping_on(_STOPPING, "stopping after this stage; once more stops at once, without saving"):
+            with self.loop.stopping_on(
+                _STOPPING, "stopping after this stage; a second signal stops at once, without saving"
+            ):
                 self.loop.run()
             return self._finish()
         except Exception as error:
@@ -145,7 +147,7 @@ class Training(Observer):
         if found is not None:
             self.observers.note(f"continuing {self.folder.path} at step {counters.steps:,}")
         if differences:
-            self._warn("not the same as at the last start, so numbers may differ slightly: " + ", ".join(differences))
+            self._warn("this start differs from the last one, so results may differ: " + ", ".join(differences))
 
     # --- During the run ---
 
@@ -197,7 +199,7 @@ class Training(Observer):
         self.observers.end()  # now, so that the display does not cover the messages below
         loop, done = self.loop, self.learner.steps >= self.config.steps
         overhead = {"checkpoints": self.seconds_saving, "logs": self.folder.seconds_logging}
-        # With the saved step: a run that was killed between its last checkpoint and this line comes here at once.
+        # The saved step again: a run that was killed after its last checkpoint resumes directly here.
         status = "finished" if done and saved else "stopped"
         self.folder.update(status=status, saved_step=self.saved_step, seconds=loop.seconds, overhead=overhead)
         if not saved:

@@ -1,7 +1,8 @@
 """The settings of a run: frozen data that imports nothing else of the package.
 
-Each setting stands here once, with the paper's number for Ant Maze (U-shape) as its default; a setting that the paper
-does not have is off. `presets/paper.toml` holds what differs for other tasks, `presets/best.toml` what we changed.
+Each setting stands here once, with the paper's number for Ant Maze (U-shape) as its default. Settings that the paper
+does not have are off, except `landmarks.neighbours`. `presets/paper.toml` holds what differs for other tasks,
+`presets/best.toml` what we changed.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class AdjacencyConfig:
     """The adjacency network (eq. 5 and 6)."""
 
     degree: int = 5
-    """Number of steps within which two cells count as adjacent, k."""
+    """Two cells count as adjacent if fewer steps than this lead from one to the other, k."""
     cell: float = 1.0
     """Side of a cell of the goal space."""
     hidden: tuple[int, ...] = (128, 128, 128)
@@ -154,7 +155,7 @@ class LandmarksConfig:
     central: bool = False
     """Move coverage landmarks to the centre of the states around them, away from walls."""
     cutoff: float = 38.0
-    """Longest edge of the graph, gamma_dist, in units of the low level's value."""
+    """Longest edge of the graph without a penalty, gamma_dist, in units of the low level's value."""
     goal_within: float = 10.0
     """Distance, in units of the low level's value, within which the goal is selected instead of a landmark."""
     # The paper's graph is complete. At 103,000 steps of Ant Maze U with its numbers, 4 neighbours chose another
