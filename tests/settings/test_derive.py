@@ -1,5 +1,7 @@
 """Settings derived from an environment and from the number of steps."""
 
+import re
+import tomllib
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +14,7 @@ from higl.envs.adapt import ObserveAchieved, wrap_goal
 from higl.envs.make import make_env
 from higl.settings.config import Config
 from higl.settings.derive import derive_schedule, derive_settings
-from higl.settings.flat import flat_config
+from higl.settings.flat import flat, flat_config
 from higl.settings.layers import apply
 from higl.settings.presets import preset
 
@@ -112,6 +114,20 @@ def test_what_is_derived_is_announced():
     assert len(text.splitlines()) == 1 + len(found)
     derive_schedule(config, given, said.append)
     assert said[1].startswith("Derived from the number of steps (each can be set):\n  adjacency.every = 10000  # ")
+
+
+@pytest.mark.parametrize("task", ["point-maze", "reacher"])
+def test_announced_lines_are_toml(task):
+    """Pasted into a file of settings, they give the derived settings."""
+    said: list[str] = []
+    config, _ = derive_settings(replace(preset("reach"), steps=20_000), (), make_env(task), said.append)
+    config, _ = derive_schedule(config, (), said.append)
+    lines = [line for text in said for line in text.splitlines()[1:]]
+    assert '  high.subgoals = "relative"  # offsets from the achieved goal' in lines
+    assert any(re.match("  observe_achieved = (true|false)  # ", line) for line in lines)
+    for line in lines:
+        assert len(flat(tomllib.loads(line))) == 1
+    assert apply(replace(preset("reach"), steps=20_000), flat(tomllib.loads("\n".join(lines)))) == config
 
 
 def test_nothing_is_derived_where_every_setting_is_given():

@@ -17,7 +17,7 @@ import numpy as np
 from higl.errors import SettingsError, TaskError
 from higl.settings import probe
 from higl.settings.config import Config
-from higl.settings.layers import apply, setting_types
+from higl.settings.layers import apply, setting_types, toml_line
 from higl.settings.probe import Trace
 
 Announce = Callable[[str], object]
@@ -46,8 +46,7 @@ class Derived:
     reason: str
 
     def __str__(self) -> str:
-        value = list(self.value) if isinstance(self.value, tuple) else self.value
-        return f"{self.name} = {value}  # {self.reason}"
+        return f"{toml_line(self.name, self.value)}  # {self.reason}"
 
 
 def derive_settings(
@@ -101,7 +100,7 @@ def derive_schedule(
 
 
 def _announce(announce: Announce | None, title: str, derived: list[Derived]) -> None:
-    """Announce derived settings, one per line, as TOML takes them."""
+    """Announce derived settings, one per line; the lines are valid TOML."""
     if announce is not None and derived:
         announce("\n".join([f"{title} (each can be set):", *(f"  {line}" for line in derived)]))
 

@@ -189,6 +189,17 @@ def layer_to_toml(layer: Layer) -> str:
     return tomli_w.dumps(nested(layer))
 
 
+def toml_line(name: str, value: Any) -> str:
+    """Return a setting as one line of TOML: `high.subgoals = "relative"`."""
+    return f"{name} = {_toml_value(value)}"
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, (list, tuple)):  # tomli_w would write one entry per line
+        return f"[{', '.join(map(_toml_value, value))}]"
+    return tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip()
+
+
 def describe(kind: Any) -> str:
     """Return the words for a type in messages: 'a whole number', 'one of sparse, dense'."""
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", Path: "a path"}
