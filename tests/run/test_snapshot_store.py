@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from higl.run.snapshot_store import MOST_KEPT, SnapshotStore
+from higl.run.snapshot_store import MAX_KEPT, SnapshotStore
 
 
 def test_snapshots_are_thinned_out_evenly(tmp_path):
@@ -11,6 +11,6 @@ def test_snapshots_are_thinned_out_evenly(tmp_path):
         (tmp_path / f"{100 * index:012d}.npz").touch()
         store._thin_out(100 * index, 100)
         steps = [int(path.stem) for path in store.paths()]
-        assert len(steps) <= MOST_KEPT + 1
+        assert len(steps) <= MAX_KEPT + 1
         assert steps[-1] == 100 * index
     assert len(set(np.diff(steps[1:-1]))) == 1

@@ -72,7 +72,7 @@ def _tested(run: Path, episodes: int) -> dict[str, Any]:
 @command("results table", TableOptions)
 def table(options: TableOptions) -> int:
     """Write or check the page."""
-    from higl.sweep.page import COMMAND, make_page, write_page
+    from higl.sweep.results_page import COMMAND, make_page, write_page
 
     if not options.results.is_dir():  # else the page would say that there are no results
         raise SettingsError(f"there is no folder {options.results}")

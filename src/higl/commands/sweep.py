@@ -23,7 +23,7 @@ from higl.run.process import prepare_process
 from higl.settings.config import Config, Preset
 from higl.sweep.backend import Backend
 from higl.sweep.board import runs_table
-from higl.sweep.catalogue import MOST_SEEDS, Entry, find_entry, read_catalogue
+from higl.sweep.catalogue import MAX_SEEDS, Entry, find_entry, read_catalogue
 from higl.sweep.estimate import StepTimes, hours_left, measured, unmeasured, wall_hours
 from higl.sweep.local import LocalBackend, choose_cores
 from higl.sweep.plan import PlannedRun, make_plan, presets_text, read_status
@@ -62,7 +62,7 @@ class PlanOptions(ListOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShowOptions(PlanOptions):
+class ShowSweepOptions(PlanOptions):
     """Show the runs of a sweep and how long they take on this machine.
 
     Each kind of run is measured once on each machine, as `higl bench` does: one or two minutes per kind.
@@ -120,8 +120,8 @@ class CollectOptions(PlanOptions):
 
 def _plan(options: PlanOptions) -> tuple[Entry, list[PlannedRun]]:
     entry = find_entry(read_catalogue(options.catalogue), options.name)
-    if options.seeds is not None and not 0 < options.seeds <= MOST_SEEDS:
-        raise SettingsError(f"--seeds {options.seeds}: expected a number from 1 to {MOST_SEEDS:,}")
+    if options.seeds is not None and not 0 < options.seeds <= MAX_SEEDS:
+        raise SettingsError(f"--seeds {options.seeds}: expected a number from 1 to {MAX_SEEDS:,}")
     more = {name: getattr(options, name) for name in ("steps", "preset") if getattr(options, name) is not None}
     return entry, make_plan(entry, options.out, seeds=options.seeds, only=options.only, more=more)
 
@@ -149,8 +149,8 @@ def list_entries(options: ListOptions) -> int:
     return 0
 
 
-@command("sweep show", ShowOptions)
-def show_entry(options: ShowOptions) -> int:
+@command("sweep show", ShowSweepOptions)
+def show_entry(options: ShowSweepOptions) -> int:
     """Print the runs of an entry and the time that they need."""
     entry, plan = _plan(options)
     cores = choose_cores(options.cores)

@@ -16,7 +16,7 @@ ALGORITHM_ORDER = ("higl", "hrac", "hiro")
 
 _NOT_COMPARED = ("seed", "steps", "task", "reward", "algo")
 # Settings in a label, at most.
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -78,5 +78,5 @@ def _given_label(members: Sequence[Run]) -> str:
 
 def _label(algo: str, names: Sequence[str], values: Sequence[str]) -> str:
     settings = [f"{name} {value}" for name, value in zip(names, values, strict=True)]
-    more = ["..."] if len(settings) > _MOST_NAMED else []
-    return ", ".join([algorithm_title(algo), *settings[:_MOST_NAMED], *more])
+    more = ["..."] if len(settings) > _MAX_NAMED else []
+    return ", ".join([algorithm_title(algo), *settings[:_MAX_NAMED], *more])

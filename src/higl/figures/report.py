@@ -32,9 +32,9 @@ from higl.settings.flat import differing, flat_config
 from higl.settings.presets import preset
 from higl.text import duration, steps_text, value_text
 
-MOST_MOMENTS = 40
+MAX_MOMENTS = 40
 """Largest number of snapshots in a run's slider."""
-MOST_VIDEO_BYTES = 24_000_000
+MAX_VIDEO_BYTES = 24_000_000
 _AVERAGED_EVALUATIONS = 5
 _SELECTED = {
     "high/selected_coverage": "share of selections: coverage landmarks",
@@ -250,8 +250,8 @@ def _success_rates(run: Run) -> tuple[str, str]:
 
 def _maps(run: Run) -> Maps | None:
     chosen = run.snapshots
-    if len(chosen) > MOST_MOMENTS:
-        chosen = [chosen[place] for place in np.linspace(0, len(chosen) - 1, MOST_MOMENTS).round().astype(int)]
+    if len(chosen) > MAX_MOMENTS:
+        chosen = [chosen[place] for place in np.linspace(0, len(chosen) - 1, MAX_MOMENTS).round().astype(int)]
     snapshots = load_snapshots(chosen)
     if not snapshots:
         return None
@@ -282,7 +282,7 @@ def _moment_title(snapshot: Columns) -> str:
 
 def _video(run: Run) -> Video | None:
     """Return the run's video; None if there is none, or if it is too large for the page."""
-    if run.video is None or run.video.stat().st_size > MOST_VIDEO_BYTES:
+    if run.video is None or run.video.stat().st_size > MAX_VIDEO_BYTES:
         return None
     content = run.video.read_bytes()
     return Video(hashlib.sha256(content).hexdigest()[:16], base64.b64encode(content).decode())

@@ -27,7 +27,7 @@ MAP = 400
 """Longer side of a map."""
 _LEFT, _RIGHT, _TOP = 52, 12, 12
 # More points could not be distinguished and would only enlarge the page.
-_MOST_VISITED, _MOST_ON_A_PATH = 700, 120
+_MAX_VISITED, _MAX_ON_A_PATH = 700, 120
 
 
 def two_colours(light: str) -> str:
@@ -233,7 +233,7 @@ def _landmarks(snapshot: Columns, frame: Frame) -> str:
         return frame.places(points_of(snapshot, name))
 
     visited = places("visited")
-    visited = visited[:: max(1, math.ceil(len(visited) / _MOST_VISITED))]
+    visited = visited[:: max(1, math.ceil(len(visited) / _MAX_VISITED))]
     # Lines of no length with round ends are dots: one element for all of them.
     dots = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in visited)
     edges = "".join(_segment(a, b) for a, b in frame.places(edge_lines(snapshot)))
@@ -282,7 +282,7 @@ def _evaluation(snapshot: Columns, frame: Frame) -> str:
 
 def _way(path: np.ndarray, frame: Frame, *, reached: bool) -> str:
     """Return one episode's path [T, G] with its start and its end."""
-    path = path[np.unique(np.linspace(0, len(path) - 1, min(len(path), _MOST_ON_A_PATH)).astype(int))]
+    path = path[np.unique(np.linspace(0, len(path) - 1, min(len(path), _MAX_ON_A_PATH)).astype(int))]
     places = frame.places(path)
     end = _circles("end reached", places[-1:], 5) if reached else _crosses("end missed", places[-1:])
     line = f'<polyline class="way {"reached" if reached else "missed"}" points="{_points(places)}"/>'

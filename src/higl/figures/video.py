@@ -26,7 +26,7 @@ FRAMES_PER_SECOND = 25
 # Number of frames that show the first and the last picture of an episode.
 _HOLD_FIRST, _HOLD_LAST = 8, 30
 # Approximate number of pictures of an episode: longer ones skip steps.
-_MOST_PICTURES = 200
+_MAX_PICTURES = 200
 # Steps shown after the first success.
 _AFTER_SUCCESS = 15
 # Height of the caption in pixels, for a picture 960 pixels wide.
@@ -204,7 +204,7 @@ def _frames(env: Any, policy: Policy, config: Config, takes: list[Take], painter
     for number, take in enumerate(takes, 1):
         episode = take.episode
         env.reset(seed=take.seed)
-        every = max(1, round(take.length / _MOST_PICTURES))
+        every = max(1, round(take.length / _MAX_PICTURES))
         for step in range(take.length + 1):
             if step > 0:
                 env.step(policy.environment_action(episode.action[step - 1], env.action_space.dtype))

@@ -14,7 +14,7 @@ from higl.algo.learner import Learner
 from higl.run.files import replace_file
 from higl.run.snapshots import take_snapshot
 
-MOST_KEPT = 40
+MAX_KEPT = 40
 
 
 class SnapshotStore:
@@ -48,12 +48,12 @@ class SnapshotStore:
         return sorted(path for path in self.folder.glob("*.npz") if path.stem.isdecimal())
 
     def _thin_out(self, step: int, every: int) -> None:
-        """Keep the newest, and the first of each of at most `MOST_KEPT` equal parts of the run so far.
+        """Keep the newest, and the first of each of at most `MAX_KEPT` equal parts of the run so far.
 
         Which ones are kept depends on their steps alone, so that an interrupted run keeps the same ones.
         """
         part = every
-        while step // part >= MOST_KEPT:
+        while step // part >= MAX_KEPT:
             part *= 2
         paths = self.paths()
         for before, path in pairwise(paths[:-1]):

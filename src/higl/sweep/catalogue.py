@@ -1,7 +1,7 @@
 """Catalogues of sweeps: each entry lists the tasks, settings, steps and seeds of one figure.
 
-The paper's figures are in `paper.toml`; catalogues of users have the same form. A mistake in a catalogue raises a
-`CatalogueError` whose message is one line that says where it is. Imports neither NumPy nor JAX.
+The paper's figures are in `paper_figures.toml`; catalogues of users have the same form. A mistake in a catalogue raises
+a `CatalogueError` whose message is one line that says where it is. Imports neither NumPy nor JAX.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from higl.settings.flat import Layer, flat
 from higl.settings.layers import build_config, nearest
 from higl.settings.presets import PRESET_TASKS, has_preset
 
-PAPER = Path(__file__).with_name("paper.toml")
+PAPER = Path(__file__).with_name("paper_figures.toml")
 
 Draw = Literal["curves", "landmarks"]
 
-MOST_SEEDS = 1_000
+MAX_SEEDS = 1_000
 """Largest number of seeds of a curve. Larger numbers are assumed to be typos."""
 # JAX accepts smaller seeds only.
 _SEED_LIMIT = 2**63
@@ -186,12 +186,12 @@ def _check_configs(where: str, entry: Entry) -> None:
 
 def _seeds(where: str, value: Any) -> tuple[int, ...]:
     """Return seeds: a number N stands for 0 to N - 1, a list for itself."""
-    if _is_number(value) and 0 < value <= MOST_SEEDS:
+    if _is_number(value) and 0 < value <= MAX_SEEDS:
         return tuple(range(value))
     if isinstance(value, list) and value and all(_is_number(seed) and 0 <= seed < _SEED_LIMIT for seed in value):
         return tuple(dict.fromkeys(value))
     raise CatalogueError(
-        f"{where}: seeds = {value!r}: expected a number (4, at most {MOST_SEEDS:,}) or a list ([0, 2, 5])"
+        f"{where}: seeds = {value!r}: expected a number (4, at most {MAX_SEEDS:,}) or a list ([0, 2, 5])"
     )
 
 

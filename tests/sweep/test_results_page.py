@@ -4,8 +4,8 @@ from pathlib import Path
 
 from support.sweeps import make_run
 
-from higl.sweep.page import make_page, write_page
 from higl.sweep.results import add_run, add_test
+from higl.sweep.results_page import make_page, write_page
 
 ROOT = Path(__file__).resolve().parents[2]
 

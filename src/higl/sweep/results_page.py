@@ -30,7 +30,7 @@ from higl.text import counted, duration, steps_text
 
 COMMAND = "higl results table"
 TEMPLATE = Path(__file__).with_name("results.md.jinja")
-REFERENCE = Path(__file__).with_name("reference.toml")
+PUBLISHED = Path(__file__).with_name("published.toml")
 
 Row = list[str]
 
@@ -147,7 +147,7 @@ def _reported(result: Result) -> str:
     """Return the published numbers for the task, algorithm and variant of a result; `paper` counts as no variant."""
     config = result.config
     variant = "" if result.variant == config.preset == "paper" else result.variant
-    values = tomllib.loads(REFERENCE.read_text(encoding="utf-8"))["value"]
+    values = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))["value"]
     wanted = (config.task, config.reward, config.algo, variant)
     fitting = [v for v in values if (v["task"], v["reward"], v["algo"], v.get("variant", "")) == wanted]
     return "; ".join(f"{100 * v['success']:g}% at {steps_text(v['steps'])} ({v['source']})" for v in fitting)
