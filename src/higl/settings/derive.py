@@ -18,6 +18,7 @@ from higl.errors import SettingsError, TaskError
 from higl.settings import probe
 from higl.settings.config import Config
 from higl.settings.layers import apply, setting_types, toml_line
+from higl.settings.presets import preset
 from higl.settings.probe import Trace
 
 Announce = Callable[[str], object]
@@ -30,10 +31,10 @@ _NO_SUCCESS = (
 # Up to this many steps an episode is short, and subgoals come twice as often (as in the paper's arms).
 _SHORT_EPISODE = 100
 
-# Most steps between two trainings of the adjacency network, and most steps with random subgoals.
-_ADJACENCY_EVERY, _RANDOM_STEPS = 10_000, 50_000
+# Presets and defaults whose numbers the rules share: limits of a schedule, and noise.
+_ANT, _ARM, _DEFAULT = preset("ant-maze-u"), preset("reacher"), Config()
 
-# A random segment that reaches less than this share of the goal region shows nothing.
+# A random segment that reaches less than this share of the goal region is uninformative.
 _NEGLIGIBLE = 0.005
 
 
@@ -85,16 +86,19 @@ def derive_schedule(
     """
     values = _Values(config, given)
     reason = f"for {config.steps:,} steps"
-    every = values.put("adjacency.every", int(np.clip(config.steps // 10, 500, _ADJACENCY_EVERY)), reason)
-    values.put("adjacency.epochs", int(np.clip(every // 400, 2, 25)), reason)
-    if every < _ADJACENCY_EVERY:
-        values.put("adjacency.all_pairs_up_to", 300, "trainings are frequent: beyond this, a sample of the pairs")
-    rate = _number(np.clip(1e-4 * (1_000_000 / config.steps) ** 0.5, 1e-4, 1e-3))
+    rarest = _ANT.adjacency.every
+    every = values.put("adjacency.every", int(np.clip(config.steps // 10, 500, rarest)), reason)
+    values.put("adjacency.epochs", int(np.clip(every // 400, 2, _DEFAULT.adjacency.epochs)), reason)
+    if every < rarest:
+        pairs = _ARM.adjacency.all_pairs_up_to
+        values.put("adjacency.all_pairs_up_to", pairs, "trainings are frequent: beyond this, a sample of the pairs")
+    slowest = _DEFAULT.low.actor_learning_rate
+    rate = _number(np.clip(slowest * (_DEFAULT.steps / config.steps) ** 0.5, slowest, 1e-3))
     for level in ("low", "high"):
-        values.put(f"{level}.actor_learning_rate", rate, f"{reason}: few updates, larger ones")
-    values.put("high.random_steps", int(min(config.steps // 20, _RANDOM_STEPS)), reason)
-    values.put("landmarks.start", int(np.clip(config.steps // 10, every, 60_000)), reason)
-    values.put("evaluation.every", int(np.clip(config.steps // 20, 500, 5_000)), reason)
+        values.put(f"{level}.actor_learning_rate", rate, f"{reason}: few updates, so larger steps")
+    values.put("high.random_steps", min(config.steps // 20, _ANT.high.random_steps), reason)
+    values.put("landmarks.start", int(np.clip(config.steps // 10, every, _DEFAULT.landmarks.start)), reason)
+    values.put("evaluation.every", int(np.clip(config.steps // 20, 500, _DEFAULT.evaluation.every)), reason)
     _announce(announce, "Derived from the number of steps", values.derived)
     return values.config, values.derived
 
@@ -141,9 +145,9 @@ def _derive(values: _Values, env: gymnasium.Env) -> None:
     _put_goal_entries(values, traces)
     _put_scales(values, env, traces)
     _put_time(values, traces)
-    values.put("low.exploration", 0.1, "a tenth of half the action range")
-    values.put("low.target_noise", 0.2, "as in TD3")
-    values.put("low.target_noise_clip", 0.5, "as in TD3")
+    values.put("low.exploration", _ANT.low.exploration, "a share of half the action range")
+    values.put("low.target_noise", _ANT.low.target_noise, "as in TD3")
+    values.put("low.target_noise_clip", _ANT.low.target_noise_clip, "as in TD3")
 
 
 def _put_goal_entries(values: _Values, traces: list[Trace]) -> None:

@@ -22,15 +22,15 @@ from higl.settings.flat import Layer, flat, flat_config, nested
 # The layers of each task, in order, after `all`.
 _LAYERS = {
     "point-maze": ("point-maze",),
-    "ant-maze-u": ("ant", "ant-maze-u"),
-    "ant-maze-u-stochastic": ("ant", "ant-maze-u"),
+    "ant-maze-u": ("few-landmarks", "ant", "ant-maze-u"),
+    "ant-maze-u-stochastic": ("few-landmarks", "ant", "ant-maze-u"),
     "ant-maze-u-large": ("ant", "ant-maze-u-large"),
     "ant-maze-w": ("ant", "ant-maze-w"),
-    "reacher": ("arm", "reacher"),
-    "pusher": ("arm", "pusher"),
+    "reacher": ("few-landmarks", "arm", "reacher"),
+    "pusher": ("few-landmarks", "arm", "pusher"),
 }
-# Those of any other task; `derive.py` goes on from there.
-_OTHER_LAYERS = ("other",)
+# Layers of tasks without a preset; `derive.py` adds to them.
+_OTHER_LAYERS = ("few-landmarks", "other")
 
 PRESET_TASKS = tuple(_LAYERS)
 """Short names of the tasks with presets."""
