@@ -22,7 +22,7 @@ from higl.errors import SettingsError, TaskError
 from higl.run.agent_file import load_agent, save_agent
 from higl.run.checkpoint import Checkpoints, restore_learner, restore_newest
 from higl.run.checks import check_same_spaces, check_spaces
-from higl.run.files import CHECKPOINTS
+from higl.run.files import CHECKPOINT_MINUTES, CHECKPOINTS
 from higl.run.loop import Loop, train_in_memory
 from higl.run.measure import Evaluation, measuring_seeds
 from higl.run.measure import evaluate as run_episodes
@@ -119,7 +119,7 @@ class Agent:
         callback: Callback | None = None,
         log_dir: str | Path | None = None,
         processes: bool = False,
-        checkpoint_minutes: float = 5.0,
+        checkpoint_minutes: float = CHECKPOINT_MINUTES,
     ) -> Self:
         """Train for a number of environment steps, to the end of the episode in which it is reached.
 

@@ -18,6 +18,7 @@ from rich.text import Text
 from higl.commands.arguments import Argument, Cores, Folder, Switch
 from higl.commands.command import PICTURES, check_checkpoint_minutes, check_suffix, command, group
 from higl.errors import RunFolderError, SettingsError
+from higl.run.files import CHECKPOINT_MINUTES
 from higl.run.naming import variant_name
 from higl.run.process import prepare_process
 from higl.settings.config import Config, Preset
@@ -88,7 +89,7 @@ class RunOptions(PlanOptions):
     RAY_ADDRESS or of this machine, else a new one."""
     slurm: Annotated[str | None, Argument(metavar="OPTIONS", bare="")] = None
     """Use Slurm, with options of sbatch if any: `partition=cpu,time=12:00:00,mem=4G`."""
-    checkpoint_minutes: float = 5.0
+    checkpoint_minutes: float = CHECKPOINT_MINUTES
     """Minutes between two checkpoints of a run (0: after every episode)."""
 
 

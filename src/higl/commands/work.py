@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from higl.commands.arguments import Cores, Device, Switch
+from higl.run.files import CHECKPOINT_MINUTES
 from higl.run.process import check_device, prepare_process
 from higl.run.progress import make_progress
 from higl.settings.config import Config
@@ -24,7 +25,7 @@ class WorkOptions:
     """Device to learn on."""
     processes: Switch = False
     """With several environments (`--num-envs`): run each in a process of its own."""
-    checkpoint_minutes: float = 5.0
+    checkpoint_minutes: float = CHECKPOINT_MINUTES
     """Minutes between two checkpoints (0: after every episode)."""
 
 

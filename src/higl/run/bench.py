@@ -38,6 +38,7 @@ from higl.envs import find_task
 from higl.envs.make import make_env
 from higl.envs.maps import WALL
 from higl.run.checkpoint import Checkpoints, Counters, learner_arrays
+from higl.run.files import CHECKPOINT_MINUTES
 from higl.run.measure import evaluate
 from higl.settings.config import AdjacencyConfig, Algorithm, Config
 from higl.settings.presets import preset
@@ -49,8 +50,6 @@ EPISODES_BEFORE = 4
 # Cells of the goal space that a run visits. In a maze these are its floor (112 in Ant Maze U, whose runs found 112 to
 # 121). With random actions the arms visited 1,700 in 20,000 steps. For other tasks the number is a guess.
 ARM_CELLS, OTHER_CELLS = 1_500, 150
-# Seconds between two checkpoints of a run.
-CHECKPOINT_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -339,7 +338,7 @@ class Report:
     @property
     def checkpoint_share(self) -> float:
         """Return the share of a run's time spent on checkpoints."""
-        return self.checkpoint_seconds / CHECKPOINT_SECONDS
+        return self.checkpoint_seconds / (60 * CHECKPOINT_MINUTES)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report for JSON."""

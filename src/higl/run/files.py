@@ -12,6 +12,9 @@ CONFIG, FACTS, METRICS, EVALUATIONS = "config.toml", "run.json", "metrics.jsonl"
 LOG, LOCK, POLICY, VIDEO = "log.txt", "lock", "policy.safetensors", "video.mp4"
 CHECKPOINTS, SNAPSHOTS, TENSORBOARD = "checkpoints", "snapshots", "tensorboard"
 
+CHECKPOINT_MINUTES = 5.0
+"""Minutes between two checkpoints, unless others are given."""
+
 EVALUATION_COLUMNS = ("step", "time", "episodes", "success", "return", "steps_to_success", "path_length")
 
 

@@ -20,7 +20,7 @@ from higl.algo.policy import Spaces
 from higl.errors import CheckpointError
 from higl.run.checkpoint import Checkpoints, Counters, learner_arrays, restore_newest
 from higl.run.checks import check_spaces
-from higl.run.files import CHECKPOINTS, POLICY, SNAPSHOTS
+from higl.run.files import CHECKPOINT_MINUTES, CHECKPOINTS, POLICY, SNAPSHOTS
 from higl.run.folder import RunFolder
 from higl.run.loop import Loop
 from higl.run.observers import Callback, CallbackObserver, Observer, Row
@@ -47,7 +47,7 @@ def open_training(
     *,
     new: bool,
     progress: Observer,
-    checkpoint_minutes: float = 5.0,
+    checkpoint_minutes: float = CHECKPOINT_MINUTES,
     callback: Callback | None = None,
     how_to_continue: str | None = None,
 ) -> Generator[Training]:
