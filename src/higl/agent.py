@@ -49,7 +49,7 @@ class Agent:
         env: A task's short name, any Gymnasium id, an environment, or a function that makes one.
         reward: "sparse" or "dense", for the tasks that come with the package.
         seed: Seed of all randomness.
-        preset: Family of presets, for the tasks that come with the package: "best" or "paper".
+        preset: Preset to start from, for the tasks that come with the package: "best" or "paper".
         test_env: Environment of the evaluations. Not given: the task's test mode; another of what `env` makes; or
             `env` itself.
         verbose: Print the derived settings, and show the progress of `learn`.

@@ -21,13 +21,13 @@ COMMANDS = {
     "resume": ("higl.commands.resume", "resume", "continue a run from its last checkpoint"),
     "eval": ("higl.commands.evaluate", "evaluate", "measure a trained policy over many episodes"),
     "runs": ("higl.commands.runs", "runs", "list runs with their state and latest success"),
-    "sweep": ("higl.commands.sweep", "sweep", "many runs: the figures of the paper, or your own"),
-    "results": ("higl.commands.results", "results", "keep the results of runs, and write the page about them"),
+    "sweep": ("higl.commands.sweep", "sweep", "train many runs: the figures of the paper, or your own"),
+    "results": ("higl.commands.results", "results", "collect results of runs and write the results page"),
     "plot": ("higl.commands.plot", "plot", "draw learning curves of runs"),
     "landmarks": ("higl.commands.landmarks", "landmarks", "draw a run's landmark maps"),
     "render": ("higl.commands.render", "render", "make a video of a run's policy"),
-    "report": ("higl.commands.report", "report", "write one page about runs"),
-    "watch": ("higl.commands.watch", "watch", "serve that page to this machine while runs train"),
+    "report": ("higl.commands.report", "report", "write a report about runs, one HTML page"),
+    "watch": ("higl.commands.watch", "watch", "serve the report on this machine while runs train"),
     "bench": ("higl.commands.bench", "bench", "time every stage of a run on this machine"),
     "tasks": ("higl.commands.tasks", "tasks", "list the tasks"),
     "show": ("higl.commands.show", "show", "draw a task"),
@@ -44,7 +44,7 @@ def usage() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 done, 1 failed, 2 asked wrongly, 128 + N stopped by signal N."""
+    """Run a command and return its exit code: 0 done, 1 failed, 2 usage error, 128 + N stopped by signal N."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())

@@ -15,7 +15,7 @@ from higl.settings.config import Algorithm
 
 @dataclass(frozen=True, kw_only=True)
 class BenchOptions:
-    """Time every stage of a run, next to the machine's matrix product rate at the same shapes.
+    """Time every stage of a run, and compare it with the machine's rate of matrix products of the same shapes.
 
     Several algorithms are measured in turn and compared with the last one.
     """
@@ -31,9 +31,9 @@ class BenchOptions:
     json: Annotated[Path | None, Argument(metavar="FILE")] = None
     """File to write all numbers to, as JSON."""
     cold: Switch = False
-    """Also measure the start-up, with an empty and with a full compilation cache."""
+    """Also measure the start-up time, with an empty and with a filled compilation cache."""
     cores: Cores = ()
-    """Cores to run on; `--cores 0` for one."""
+    """Cores to run on: `--cores 0` for one core."""
     device: Device = None
     """Device to learn on."""
 

@@ -107,7 +107,7 @@ def only_run(path: Path) -> Run:
 
 
 def one_line_errors(name: str) -> Callable[[Command], Command]:
-    """Print the package's own errors as one line on standard error: exit 2 if asked wrongly, else 1."""
+    """Print the package's own errors as one line on standard error: exit 2 for a usage error, else 1."""
 
     def guard(run: Command) -> Command:
         @wraps(run)

@@ -56,7 +56,7 @@ def plot(options: PlotOptions) -> int:
     warn(notices_of(runs))
     figure = _draw(options, runs)
     if figure is None:
-        raise SettingsError("these runs have measured nothing of that yet")
+        raise SettingsError("these runs have no data for the requested curves yet")
     save(figure, options.out)
     print(f"{options.out}: {counted(len(runs), 'run')}")
     return 0

@@ -1,4 +1,4 @@
-"""`higl results`: keep the results of runs, and write the page about them."""
+"""`higl results`: collect results of runs and write the results page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AddOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """Write the page with all results."""
+    """Write the results page."""
 
     results: Folder = Path("results")
     """Folder of the results."""
@@ -88,7 +88,7 @@ def table(options: TableOptions) -> int:
 
 results = group(
     "results",
-    "Keep the results of runs in a repository, and show them on a page.",
+    "Collect results of runs in a repository and write the results page.",
     {
         "add": (add, "copy settings, evaluations and facts of runs into results/"),
         "table": (table, "write docs/results.md from results/, or check that it is up to date"),

@@ -16,11 +16,11 @@ class ShowOptions:
     """Draw a task at the start of a test episode into an image file."""
 
     task: Annotated[str, Argument(positional=True, metavar="TASK", missing="which task? `higl tasks` lists them")]
-    """Short name or Gymnasium id of a task of higl."""
+    """Short name or Gymnasium id of a built-in task."""
     out: Annotated[Path | None, Argument(alias="-o", metavar="FILE", default="TASK.png")] = None
     """File to write: png or jpg."""
     camera: Literal["top", "track"] = "top"
-    """Camera: look down on the whole scene, or follow the body."""
+    """Camera: `top` looks down on the whole scene, `track` follows the body."""
     flat: Switch = False
     """Draw a plan, which needs no graphics library."""
 

@@ -33,7 +33,7 @@ from higl.text import counted, duration, steps_text
 
 _FILE_WIDTH = 160
 
-AsTheSweep = Argument(default="as the sweep says")
+AsTheSweep = Argument(default="as in the catalogue")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +55,11 @@ class PlanOptions(ListOptions):
     seeds: Annotated[int | None, AsTheSweep] = None
     """Number of seeds of each curve."""
     only: Annotated[tuple[str, ...], Argument(metavar="WORD", default="all")] = ()
-    """Only runs whose name has all of these words: `--only ant-maze-u-sparse higl,hrac`; `*` matches anything."""
+    """Only runs whose name contains all of these words: `--only ant-maze-u-sparse higl,hrac`; `*` matches anything."""
     steps: Annotated[int | None, AsTheSweep] = None
     """Environment steps of every run."""
-    preset: Annotated[Preset | None, Argument(default="as the sweep says, else best")] = None
-    """Family of presets that the runs start from."""
+    preset: Annotated[Preset | None, Argument(default="as in the catalogue, else best")] = None
+    """Preset that the runs start from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +83,12 @@ class RunOptions(PlanOptions):
     """
 
     cores: Cores = ()
-    """Cores to run on, one run on each."""
+    """Cores to run on, one run per core."""
     ray: Annotated[str | None, Argument(metavar="ADDRESS", bare="auto")] = None
     """Use Ray: the cluster at HOST:PORT; `local`: a new one on this machine; without an address: the cluster of
     RAY_ADDRESS or of this machine, else a new one."""
     slurm: Annotated[str | None, Argument(metavar="OPTIONS", bare="")] = None
-    """Use Slurm, with options of sbatch if any: `partition=cpu,time=12:00:00,mem=4G`."""
+    """Use Slurm, if needed with options of sbatch: `partition=cpu,time=12:00:00,mem=4G`."""
     checkpoint_minutes: float = CHECKPOINT_MINUTES
     """Minutes between two checkpoints of a run (0: after every episode)."""
 

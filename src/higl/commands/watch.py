@@ -12,7 +12,7 @@ from higl.errors import SettingsError
 
 @dataclass(frozen=True, kw_only=True)
 class WatchOptions:
-    """Serve the report of runs to this machine only; the page refreshes itself while they train."""
+    """Serve the report of runs to browsers on this machine; the page refreshes itself while they train."""
 
     runs: Runs
     """Run folders, or folders that contain runs."""

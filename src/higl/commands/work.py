@@ -20,7 +20,7 @@ class WorkOptions:
     quiet: Switch = False
     """Show warnings only."""
     cores: Cores = ()
-    """Cores to run on; for one run on each core, `--cores 0` and `--cores 1`."""
+    """Cores to run on. For two runs side by side, give one `--cores 0`, the other `--cores 1`."""
     device: Device = None
     """Device to learn on."""
     processes: Switch = False

@@ -157,7 +157,7 @@ class GoalEnv(gymnasium.Env[Any, np.ndarray]):
         return np.sqrt(np.square(np.asarray(achieved) - desired).sum(axis=-1))
 
     def success_distance(self, achieved: np.ndarray, desired: np.ndarray) -> np.ndarray:
-        """Return the distance that decides about success, [..., G] to [...]."""
+        """Return the distance that determines success, [..., G] to [...]."""
         return self.distance(achieved, desired)
 
     def is_success(self, achieved: np.ndarray, desired: np.ndarray) -> np.ndarray:

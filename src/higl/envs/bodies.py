@@ -306,7 +306,7 @@ def _dress_arm(spec: mujoco.MjSpec) -> None:
 def maze_model(body: str, rows: tuple[str, ...], cell: float, radius: float) -> mujoco.MjModel:
     """Compile a body in a maze, with a disc of the success radius as the goal's marker.
 
-    Nobody changes a compiled model, so the environments of a process share it.
+    Compiled models are never modified, so the environments of a process share them.
     """
     maze = Maze(rows, cell)
     spec = MAZE_BODIES[body].build()

@@ -127,7 +127,7 @@ def hinting_at_load(run: Path, task: str, algo: str) -> Generator[None]:
 def _nearest(task: str) -> str:
     known = [name for own in TASKS for name in (own.name, own.id)] + list(gymnasium.registry)
     found = difflib.get_close_matches(task, known, n=1)
-    return f"; did you mean {found[0]!r}?" if found else "; `higl tasks` lists ours"
+    return f"; did you mean {found[0]!r}?" if found else "; `higl tasks` lists the built-in tasks"
 
 
 def _first_line(error: Exception) -> str:

@@ -87,7 +87,7 @@ def draw_task(task: str | Task, path: str | Path, *, camera: str = "top", flat: 
             if flat is False:
                 raise
             draw_flat(env.unwrapped, path)  # ty: ignore
-            return f"{found.id}, plan from above: {path} (a plan because MuJoCo {error})"
+            return f"{found.id}: {path} (drawn as a plan: MuJoCo {error})"
         return f"{found.id}, camera {camera!r}: {path}"
     finally:
         env.close()

@@ -63,7 +63,7 @@ class LowConfig(LevelConfig):
     target_noise_clip: float = 0.016666666666666666
     """Bound of that noise, as a share of half the range of each action."""
     exchange: float = 0.0
-    """Share of a batch whose subgoals are exchanged for another transition's or (absolute) for an achieved point."""
+    """Share of each batch whose subgoals are replaced by another transition's or, if absolute, by an achieved point."""
     hidden_entries: tuple[int, ...] = (0, 1)
     """Entries of the observation hidden from the low level (the goal coordinates, if subgoals are relative)."""
 
@@ -81,11 +81,12 @@ class HighConfig(LevelConfig):
     reward_scale: float = 0.1
     """Factor on the rewards of this level."""
     random_steps: int = 0
-    """Environment steps at the start with random subgoals, so that the low level learns to move first."""
+    """Environment steps with random subgoals at the start of a run, so that the low level learns to move first."""
     random_sigma: float = 2.0
     """Standard deviation of the random subgoals around the achieved goal, in units of the goal space."""
     relabel: bool = False
-    """Replace stored subgoals by those that make the stored actions most likely under the present low level (HIRO)."""
+    """Replace stored subgoals by those that make the stored actions most likely under the current low-level policy
+    (HIRO)."""
     relabel_candidates: int = 10
     """Random candidates for relabelling, besides the stored subgoal and the achieved displacement."""
 
@@ -115,7 +116,7 @@ class AdjacencyConfig:
     delta: float = 0.2
     """Margin between the embeddings of adjacent and other cells."""
     margin: float = 1.0
-    """Distance from the current state that costs nothing while there is no planning (HRAC: always)."""
+    """Distance from the state within which a subgoal is not penalised until planning starts (HRAC: always)."""
     all_pairs_up_to: int = 1_000
     """Cells up to which a training sees all pairs; with more, all adjacent pairs and a sample of the others."""
 
@@ -162,11 +163,12 @@ class LandmarksConfig:
     # landmark for 6% of the states and moved 2.5% of the pseudo-landmarks by more than half the shift
     # (benchmarks/near_pairs.py); with all edges they took 5 of an episode's 8 seconds.
     neighbours: int = 4
-    """Most promising landmarks to which each state and each goal gets edges (0: all)."""
+    """Number of most promising landmarks connected to each state and goal (0: all)."""
     discount_pose: bool = False
     """Shorten the edges from a state or landmark whose pose makes everything seem far (stuck, on its back)."""
     pseudo: Literal["fixed", "capped", "automatic", "raw"] = "fixed"
-    """Distance of the pseudo-landmark: `shift` (capped: not past the landmark), the landmarks' mean, or its own."""
+    """Where the pseudo-landmark lies: at `shift` (fixed), at `shift` but not beyond the landmark (capped), at the mean
+    distance of the landmarks (automatic), or at the landmark (raw)."""
     shift: float = 2.0
     """Distance of the pseudo-landmark from the current state, delta_pseudo."""
     start: int = 60_000
@@ -176,7 +178,7 @@ class LandmarksConfig:
     measure: Literal["adjacency", "goal"] = "adjacency"
     """Measure of the landmark loss: distance between adjacency embeddings, or in the goal space in cells."""
     margin: float = 1.0
-    """Distance from the pseudo-landmark that costs nothing, in the same measure (eq. 8: epsilon_k)."""
+    """Distance from the pseudo-landmark within which a subgoal is not penalised, in that measure (eq. 8: epsilon_k)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +202,7 @@ class Config:
     algo: Algorithm = "higl"
     """Algorithm: higl, hrac (no landmarks) or hiro (no adjacency either)."""
     preset: Preset = "paper"
-    """Preset that the settings started from."""
+    """Preset to start from."""
     reward: Reward = "sparse"
     """Reward of the task."""
     seed: int = 0
@@ -208,13 +210,14 @@ class Config:
     steps: int = 1_000_000
     """Environment steps of the run."""
     time_limit: Literal["terminal", "bootstrap"] = "terminal"
-    """Value after a time limit: 0 (if time is observed), or bootstrapped (if it is not)."""
+    """At a time limit: treat the state as terminal (if time is observed) or bootstrap (if not)."""
     observe_achieved: bool = False
     """Prepend the achieved goal to the observation, for an environment whose observation leaves it out."""
     num_envs: int = 1
     """Environments that collect episodes at the same time, with the same policy."""
     greedy: float = 0.0
-    """Share of training episodes without exploration, so that states reached only without noise are also learned."""
+    """Share of training episodes without exploration, so that states reached only without noise are also learned
+    from."""
     low: LowConfig = field(default_factory=LowConfig)
     high: HighConfig = field(default_factory=HighConfig)
     adjacency: AdjacencyConfig = field(default_factory=AdjacencyConfig)

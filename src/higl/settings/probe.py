@@ -1,4 +1,4 @@
-"""A look at an unknown environment: a few random episodes, and what they show.
+"""Probe an unknown environment with random episodes.
 
 Nothing here knows the settings; `derive.py` turns what is found into settings.
 """
