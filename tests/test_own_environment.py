@@ -112,7 +112,7 @@ def test_a_sound_environment_is_accepted():
 
 
 def test_an_unknown_id_suggests_the_nearest():
-    with pytest.raises(TaskError, match=r"did you mean 'higl/PointMaze-v0'"):
+    with pytest.raises(TaskError, match=r"did you mean higl/PointMaze-v0"):
         make_env("higl/PointMase-v0")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from higl.text import counted, duration, number_text, steps_text, tick_text, value_text
+from higl.text import counted, did_you_mean, duration, number_text, steps_text, tick_text, value_text
 
 
 @pytest.mark.parametrize(("steps", "text"), [(0, "0"), (950, "950"), (60_000, "60k"), (1_250_000, "1.25M")])
@@ -34,3 +34,19 @@ def test_values_of_settings(value, text):
 @pytest.mark.parametrize(("number", "text"), [(0.25, "0.25"), (1200.0, "1200"), (0.0, "0"), (1.5e-4, "1.5e-4")])
 def test_ticks(number, text):
     assert tick_text(number) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("reecher", "; did you mean reacher?"),
+        ("coverage", "; did you mean landmarks.coverage?"),
+        ("xyz", ""),
+    ],
+)
+def test_suggestions(name, text):
+    assert did_you_mean(name, ["reacher", "pusher", "landmarks.coverage"]) == text
+
+
+def test_suggested_flags():
+    assert did_you_mean("stepps", ["steps"], "--") == "; did you mean --steps?"

@@ -65,9 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _unknown(word: str) -> int:
-    from higl.settings.layers import nearest
+    from higl.text import did_you_mean
 
-    print(f"higl: unknown command {word!r}{nearest(word, COMMANDS)} (`higl --help` lists them)", file=sys.stderr)
+    print(f"higl: unknown command {word!r}{did_you_mean(word, COMMANDS)} (`higl --help` lists them)", file=sys.stderr)
     return 2
 
 

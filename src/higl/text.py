@@ -1,6 +1,9 @@
-"""Formatting shared by the terminal, figures and pages: numbers, steps, durations, plurals."""
+"""Formatting shared by the terminal, figures and pages: numbers, steps, durations, plurals, suggestions."""
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
 
 
 def steps_text(steps: float) -> str:
@@ -44,3 +47,13 @@ def tick_text(number: float) -> str:
         return f"{number:.4g}"
     mantissa, exponent = f"{number:.1e}".split("e")
     return f"{float(mantissa):g}e{int(exponent)}"
+
+
+def did_you_mean(name: str, known: Iterable[str], flag: str = "") -> str:
+    """Return '; did you mean ...?' with the nearest known name, or nothing."""
+    known = list(known)
+    found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    # `coverage` alone is most likely `landmarks.coverage`.
+    found = found or [other for other in known if other.rpartition(".")[2] == name][:1]
+    found = found or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {flag}{found[0]}?" if found else ""

@@ -166,7 +166,7 @@ def test_draw_task_through_mujoco(gl, tmp_path):
 
 
 def test_draw_unknown_task(tmp_path):
-    with pytest.raises(ValueError, match="did you mean 'reacher'"):
+    with pytest.raises(ValueError, match="did you mean reacher"):
         draw_task("reecher", tmp_path / "x.png")
 
 

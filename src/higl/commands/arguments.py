@@ -19,7 +19,8 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from higl.errors import SettingsError
 from higl.settings.fields import field_texts
 from higl.settings.flat import Layer
-from higl.settings.layers import check_names, describe, nearest
+from higl.settings.layers import check_names, describe
+from higl.text import did_you_mean
 
 Options = TypeVar("Options")
 
@@ -177,7 +178,7 @@ class ArgumentParser:
         """Reject an unknown flag, and name the nearest known one."""
         known = [flag.removeprefix("--") for flag in self._types]
         if not word.startswith("--"):
-            raise SettingsError(f"unknown option {word}{nearest(word[1:], known, '--')}")
+            raise SettingsError(f"unknown option {word}{did_you_mean(word[1:], known, '--')}")
         check_names([word[2:].partition("=")[0]], known, flag="--")
 
     def _explain(self, error: argparse.ArgumentError) -> str:
@@ -283,7 +284,7 @@ def _converter(hint: Any) -> Callable[[str], Any]:
                 return get_args(kind)[get_args(kind).index(text)]
             return _integer(text) if kind is int else kind(text)
         except (ValueError, OverflowError):
-            hint = nearest(text, get_args(kind)) if get_origin(kind) is Literal else ""
+            hint = did_you_mean(text, get_args(kind)) if get_origin(kind) is Literal else ""
             raise argparse.ArgumentTypeError(f"{_WRONG}{text!r}: expected {describe(kind)}{hint}") from None
 
     return convert

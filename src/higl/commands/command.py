@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from higl.commands.arguments import Options, options_help, read_options
 from higl.errors import SettingsError
-from higl.settings.layers import nearest
+from higl.text import did_you_mean
 
 if TYPE_CHECKING:
     from higl.run.reading import Run
@@ -54,7 +54,9 @@ def group(name: str, about: str, commands: Mapping[str, tuple[Command, str]]) ->
             return 0 if arguments else 2
         word = arguments[0]
         if word not in commands:
-            raise SettingsError(f"unknown command {word!r}{nearest(word, commands)} (`higl {name} --help` lists them)")
+            raise SettingsError(
+                f"unknown command {word!r}{did_you_mean(word, commands)} (`higl {name} --help` lists them)"
+            )
         return commands[word][0](arguments[1:])
 
     return run

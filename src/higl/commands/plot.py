@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from higl.commands.arguments import Argument, Out, Runs, Switch
 from higl.commands.command import PICTURES, check_suffix, command, warn
 from higl.errors import SettingsError
-from higl.settings.layers import nearest
-from higl.text import counted
+from higl.text import counted, did_you_mean
 
 if TYPE_CHECKING:
     from higl.run.reading import Run
@@ -66,7 +65,7 @@ def _check_metrics(names: Sequence[str], runs: Sequence[Run]) -> None:
     known = sorted({name for run in runs for name in run.metrics} - {"step", "episode", "time"})
     for name in names:
         if known and name not in known:
-            raise SettingsError(f"--metrics {name}: none of these runs has measured it{nearest(name, known)}")
+            raise SettingsError(f"--metrics {name}: none of these runs has measured it{did_you_mean(name, known)}")
 
 
 def _draw(options: PlotOptions, runs: Sequence[Run]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
 from collections.abc import Generator
@@ -19,6 +18,7 @@ from higl.envs.adapt import ObserveAchieved, make_vector
 from higl.envs.check import check_env
 from higl.envs.robotics import register_robotics
 from higl.errors import TaskError
+from higl.text import did_you_mean
 
 
 def is_own(task: str) -> bool:
@@ -126,8 +126,7 @@ def hinting_at_load(run: Path, task: str, algo: str) -> Generator[None]:
 
 def _nearest(task: str) -> str:
     known = [name for own in TASKS for name in (own.name, own.id)] + list(gymnasium.registry)
-    found = difflib.get_close_matches(task, known, n=1)
-    return f"; did you mean {found[0]!r}?" if found else "; `higl tasks` lists the built-in tasks"
+    return did_you_mean(task, known) or "; `higl tasks` lists the built-in tasks"
 
 
 def _first_line(error: Exception) -> str:

@@ -5,7 +5,6 @@ Numbers are those of the paper's appendix "Environment details".
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass
 from typing import Literal
@@ -13,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from higl.envs import maps
+from higl.text import did_you_mean
 
 BodyName = Literal["point", "ant", "reacher", "pusher"]
 
@@ -205,11 +205,10 @@ def find_task(name: str) -> Task:
     """Return the task with this short name or Gymnasium id.
 
     Raises:
-        ValueError: there is no such task; the message suggests similar names.
+        ValueError: there is no such task; the message suggests a similar name.
     """
     by_name = {key: task for task in TASKS for key in (task.name, task.id)}
     if name in by_name:
         return by_name[name]
-    nearest = difflib.get_close_matches(str(name), by_name, n=2)
-    hint = f"did you mean {' or '.join(map(repr, nearest))}?" if nearest else f"choose from {', '.join(task_names())}"
-    raise ValueError(f"unknown task {name!r}; {hint}")
+    hint = did_you_mean(str(name), by_name) or f"; choose from {', '.join(task_names())}"
+    raise ValueError(f"unknown task {name!r}{hint}")

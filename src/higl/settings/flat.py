@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from higl.settings.config import Config
+from higl.text import value_text
 
 Layer = dict[str, Any]
 
@@ -46,4 +47,4 @@ def differing(*settings: Config | Mapping[str, Any], leave_out: Collection[str] 
 def differences(old: Config, new: Config) -> list[str]:
     """Return the settings that differ between two configurations, each as `name = old -> new`."""
     before, after = flat_config(old), flat_config(new)
-    return [f"{name} = {before[name]} -> {after[name]}" for name in differing(before, after)]
+    return [f"{name} = {value_text(before[name])} -> {value_text(after[name])}" for name in differing(before, after)]

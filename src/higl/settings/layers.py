@@ -5,7 +5,6 @@ Each layer is a flat dict, `{"landmarks.coverage": 40}`. Every mistake is a `Set
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 import types
 from collections.abc import Iterable, Mapping
@@ -21,6 +20,7 @@ from higl.errors import SettingsError
 from higl.settings.config import Config
 from higl.settings.flat import Layer, flat, flat_config, nested
 from higl.settings.presets import preset
+from higl.text import did_you_mean
 
 
 @cache
@@ -110,17 +110,7 @@ def check_names(names: Iterable[str], known: Iterable[str], *, flag: str = "") -
             continue
         if part := [other for other in known if other.startswith(f"{name}.")]:
             raise SettingsError(f"{flag}{name} is a group of settings: name one of them, such as {flag}{part[0]}")
-        raise SettingsError(f"unknown {'option' if flag else 'setting'} {flag}{name}{nearest(name, known, flag)}")
-
-
-def nearest(name: str, known: Iterable[str], flag: str = "") -> str:
-    """Return '; did you mean ...?' with the nearest known name, or nothing."""
-    known = list(known)
-    found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    # `coverage` alone is most likely `landmarks.coverage`.
-    found = found or [other for other in known if other.rpartition(".")[2] == name][:1]
-    found = found or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean {flag}{found[0]}?" if found else ""
+        raise SettingsError(f"unknown {'option' if flag else 'setting'} {flag}{name}{did_you_mean(name, known, flag)}")
 
 
 # --- Ranges ---------------------------------------------------------------------------------------------------------

@@ -16,8 +16,9 @@ from typing import Any, Literal, get_args
 from higl.errors import CatalogueError, SettingsError
 from higl.settings.config import Config, Preset, Reward
 from higl.settings.flat import Layer, flat
-from higl.settings.layers import build_config, nearest
+from higl.settings.layers import build_config
 from higl.settings.presets import PRESET_TASKS, has_preset
+from higl.text import did_you_mean
 
 PAPER = Path(__file__).with_name("paper_figures.toml")
 
@@ -100,7 +101,7 @@ def find_entry(catalogue: Catalogue, name: str) -> Entry:
         CatalogueError: there is none; the message suggests similar names.
     """
     if name not in catalogue:
-        hint = nearest(name, catalogue) or f"; there are {', '.join(catalogue)}"
+        hint = did_you_mean(name, catalogue) or f"; there are {', '.join(catalogue)}"
         raise CatalogueError(f"no sweep {name!r} in the catalogue{hint}")
     return catalogue[name]
 
@@ -153,7 +154,7 @@ def _task(where: str, table: Any, steps: int | None) -> EntryTask:
         raise CatalogueError(f"{where}: no steps: give the sweep or each of its tasks a number of steps")
     name = _text(where, "task", table["task"])
     if name not in PRESET_TASKS and not _LOOKS_LIKE_AN_ID.search(name):
-        raise CatalogueError(f"{where}, tasks: unknown task {name!r}{nearest(name, PRESET_TASKS)}")
+        raise CatalogueError(f"{where}, tasks: unknown task {name!r}{did_you_mean(name, PRESET_TASKS)}")
     return EntryTask(name, reward, steps)
 
 
@@ -227,4 +228,6 @@ def _not_empty(where: str, name: str, value: Any, kind: type) -> Any:
 def _check_keys(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
     for key in table:
         if key not in known:
-            raise CatalogueError(f"{where}: unknown {key!r}{nearest(key, known) or '; there are ' + ', '.join(known)}")
+            raise CatalogueError(
+                f"{where}: unknown {key!r}{did_you_mean(key, known) or '; there are ' + ', '.join(known)}"
+            )
