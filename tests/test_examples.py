@@ -67,4 +67,5 @@ def test_example(name, tmp_path):
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
 def test_settings_files_are_valid(path):
-    assert apply(Config(), read_settings(path)).task == "point-maze"
+    config = apply(Config(), read_settings(path))
+    assert (config.task, config.algo, config.reward) == ("point-maze", "higl", "sparse")

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
-from support.reach import ReachEnv
+from support.reach import ReachEnv, SilentReachEnv
 
 import higl
 from higl.algo.episodes import explores
@@ -108,7 +108,9 @@ def test_rejected_before_training(case):
 
 
 def test_a_sound_environment_is_accepted():
-    check_env(ReachEnv(), "reach")
+    env = ReachEnv()
+    check_env(env, "reach")
+    assert env.time == 1, "it was reset and stepped once"
 
 
 def test_an_unknown_id_suggests_the_nearest():
@@ -154,15 +156,10 @@ def test_an_environment_that_fails_is_rejected(how, message):
         higl.HIGL(Failing(how), verbose=False)
 
 
-class Silent(ReachEnv):
-    def step(self, action):
-        return *super().step(action)[:4], {}
-
-
 def test_a_missing_report_of_success_is_announced(capsys):
     higl.HIGL(ReachEnv())
     assert "is_success" not in capsys.readouterr().out
-    higl.HIGL(Silent())
+    higl.HIGL(SilentReachEnv())
     assert 'No info["is_success"] in a random episode' in capsys.readouterr().out
 
 

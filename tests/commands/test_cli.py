@@ -50,7 +50,7 @@ def test_slow_packages_are_imported_only_when_needed(calls, packages):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("command", ["resume", "eval", "runs", "tasks", "show"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_commands(capsys, command):
     code, out, _ = tell(capsys, command, "--help")
     assert code == 0

@@ -12,16 +12,6 @@ from higl.commands.evaluate import text
 from higl.run.measure import Evaluation, Outcome
 
 
-def test_summary_of_an_evaluation():
-    hit, miss = Outcome(True, -10.0, 100, 40, 12.0), Outcome(False, -100.0, 100, None, 30.0)
-    summary = Evaluation((hit,) * 8 + (miss,) * 2).summary()
-    assert summary["success"] == 0.8
-    low, high = summary["success_interval"]
-    assert (round(low, 3), round(high, 3)) == (0.490, 0.943)  # Wilson (1927), by hand
-    assert (summary["steps_to_success"], summary["path_length"], summary["return"]) == (40, 15.6, -28.0)
-    assert Evaluation((miss,)).summary()["steps_to_success"] is None
-
-
 def test_eval_is_the_same_on_any_number_of_cores(whole):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one core")

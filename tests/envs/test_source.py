@@ -15,9 +15,10 @@ def make() -> ReachEnv:
 def test_a_name_makes_the_tasks_training_and_test_environments():
     source = Source("point-maze", reward="dense")
     assert (source.task, source.has_name, source.reward) == ("point-maze", True, "dense")
-    assert source.first is source.first
+    assert source.first.spec.id == "higl/PointMaze-v0"
     assert source.first.spec.kwargs["mode"] == "train"
     assert source.test_env(observe_achieved=False).spec.kwargs["mode"] == "test"
+    assert source.first.unwrapped.reward_type == "dense"
 
 
 def test_an_environment_object_is_its_own_test_environment():

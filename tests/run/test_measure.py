@@ -42,6 +42,7 @@ def test_summary_and_row_agree():
     summary = found.summary()
     assert (summary["episodes"], summary["successes"], summary["success"]) == (4, 2, 0.5)
     assert (summary["steps_to_success"], summary["path_length"], summary["return"]) == (60.0, 22.5, -62.5)
+    assert summary["success_interval"] == pytest.approx(wilson_interval(2, 4))
     row = found.row(5_000, 1.23456)
     assert (row["step"], row["time"]) == (5_000, 1.235)
     shared = ("episodes", "success", "return", "steps_to_success", "path_length")

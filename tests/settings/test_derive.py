@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from support.reach import ReachEnv
+from support.reach import ReachEnv, SilentReachEnv
 
 from higl.envs.adapt import ObserveAchieved, wrap_goal
 from higl.envs.make import make_env
@@ -137,12 +137,7 @@ def test_nothing_is_derived_where_every_setting_is_given():
     assert said == []
 
 
-class Silent(ReachEnv):
-    def step(self, action):
-        return *super().step(action)[:4], {}
-
-
 def test_an_environment_that_reports_no_success_is_noted():
     said: list[str] = []
-    derive_settings(preset("reach"), (), Silent(), said.append)
+    derive_settings(preset("reach"), (), SilentReachEnv(), said.append)
     assert said[1].startswith('No info["is_success"] in a random episode.')

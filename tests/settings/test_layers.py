@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -117,11 +116,6 @@ def test_complete_settings():
     del settings["low.discount"]
     with pytest.raises(SettingsError, match=r"^missing settings seed, low\.discount$"):
         complete_config(settings)
-
-
-def test_settings_of_the_demo():
-    config = build_config({}, Path(__file__).parents[2] / "examples" / "demo.toml")
-    assert (config.task, config.algo, config.reward) == ("point-maze", "higl", "sparse")
 
 
 VALUES = st.recursive(

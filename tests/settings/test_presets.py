@@ -202,16 +202,35 @@ def test_largest_actions_are_those_of_the_environments(task):
 
 @every_task
 @pytest.mark.parametrize("family", ["paper", "best"])
-def test_layers_are_applied_in_order(task, family):
-    """Each setting has the value of the last layer that names it, read from the files without the loader."""
-    few = ["few-landmarks"] if task in FEW_LANDMARKS else []
-    group = {"ant": ["ant"], "poi": [], "rea": ["arm"], "pus": ["arm"]}[task[:3]]
-    own = "ant-maze-u" if task == "ant-maze-u-stochastic" else task
-    expected = flat_config(Config()) | {"task": task, "preset": family}
-    for name in ("paper", "best")[: 1 + (family == "best")]:
-        for layer in ("all", *few, *group, own):
-            expected |= flat(layers_of(name).get(layer, {}))
-    assert flat_config(preset(task, family=family)) == {name: tuple_of(value) for name, value in expected.items()}
+def test_a_preset_names_its_task_and_family(task, family):
+    assert (preset(task, family=family).task, preset(task, family=family).preset) == (task, family)
+
+
+# Settings of `best`, from the defaults and from the layers of both families.
+BEST_ROWS = (
+    "novelty.batch_size",
+    "low.hidden_entries",
+    "high.subgoal_range",
+    "landmarks.pool",
+    "high.random_steps",
+    "landmarks.coverage",
+    "landmarks.shift",
+)
+BEST = {
+    "point-maze": (128, (0, 1), (5.0,), 10_000, 0, 60, 2.0),
+    "ant-maze-u": (128, (0, 1), (10.0,), 10_000, 50_000, 40, 1.2),
+    "ant-maze-u-stochastic": (128, (0, 1), (10.0,), 10_000, 50_000, 40, 1.2),
+    "ant-maze-u-large": (128, (0, 1), (10.0,), 10_000, 50_000, 40, 2.0),
+    "ant-maze-w": (128, (0, 1), (10.0,), 10_000, 50_000, 60, 2.0),
+    "reacher": (128, (), (1.0,), 10_000, 10_000, 40, 0.5),
+    "pusher": (128, (), (1.0, 1.5, 0.5, 1.0, 0.5, 0.3), 10_000, 10_000, 40, 0.5),
+}
+
+
+@every_task
+def test_later_layers_override_earlier_ones(task):
+    settings = flat_config(preset(task))
+    assert tuple(settings[name] for name in BEST_ROWS) == BEST[task]
 
 
 def layers_of(family: str) -> dict:

@@ -51,3 +51,10 @@ class ReachEnv(gymnasium.Env):
             "achieved_goal": self.position.copy(),
             "desired_goal": self.goal.copy(),
         }
+
+
+class SilentReachEnv(ReachEnv):
+    """The same without a report of success."""
+
+    def step(self, action: np.ndarray):
+        return *super().step(action)[:4], {}

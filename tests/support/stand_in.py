@@ -14,7 +14,7 @@ from pathlib import Path
 
 from higl.run.files import FACTS
 from higl.run.folder import RunFolder
-from higl.run.reading import is_run
+from higl.run.reading import is_run, read_config
 from higl.settings.config import Config
 from higl.settings.layers import apply, read_settings
 from higl.sweep.worker import stop_with_parent, wait_for_folder
@@ -35,7 +35,10 @@ def main() -> int:
     stop = []
     signal.signal(signal.SIGTERM, lambda number, frame: stop.append(number))
     if is_run(folder):
-        run = RunFolder.open(folder, print)
+        config = read_config(folder)
+        if "--steps" in words:
+            config = apply(config, {"steps": int(words[words.index("--steps") + 1])})
+        run = RunFolder.open(folder, print, config)
     else:
         config = apply(Config(), read_settings(Path(words[words.index("--config") + 1])))
         run = RunFolder.create(folder, config, print)

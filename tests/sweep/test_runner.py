@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 from rich.console import Console
-from support.sweeps import STAND_IN, history, kill, toy_plan, wait_until
+from support.sweeps import STAND_IN, evaluated, history, kill, toy_plan, wait_until
 
 from higl.sweep.launch import arguments
 from higl.sweep.local import LocalBackend
@@ -44,6 +44,14 @@ def test_a_longer_sweep_continues_finished_runs(catalogue, tmp_path):
     longer = toy_plan(catalogue(steps=500, seeds=1), tmp_path / "runs")
     assert [read_status(run).state for run in longer] == ["stopped", "stopped"]
     assert all("resume" in arguments(run, 5.0) for run in longer)
+    assert len(go(longer)[0].finished) == 2
+    for run in longer:
+        assert history(run.folder) == ["start 0", "finish 300", "start 300", "finish 500"]
+        assert evaluated(run.folder)[-1] == 500
+
+
+def test_a_shorter_sweep_counts_longer_runs_as_done(catalogue, tmp_path):
+    go(toy_plan(catalogue(steps=300, seeds=1), tmp_path / "runs"))
     shorter = toy_plan(catalogue(steps=200, seeds=1), tmp_path / "runs")
     assert all(read_status(run).done for run in shorter)
 
