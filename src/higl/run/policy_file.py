@@ -64,12 +64,18 @@ def stored_config(path: Path, metadata: dict[str, str]) -> Config:
 
 def write_arrays(path: Path, metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> None:
     """Write named arrays and metadata to one file, with a checksum of everything."""
-    metadata = metadata | {"sha256": _digest(metadata, arrays)}
-    replace_file(path, safetensors.numpy.save(arrays, metadata))
+    replace_file(path, arrays_bytes(metadata, arrays))
 
 
-def read_arrays(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+def arrays_bytes(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> bytes:
+    """Return the content of such a file."""
+    return safetensors.numpy.save(arrays, metadata | {"sha256": _digest(metadata, arrays)})
+
+
+def read_arrays(path: Path, *, any_format: bool = False) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     """Read a file of arrays and verify its checksum. Reading cannot execute code.
+
+    `any_format` accepts other formats than the current one, to convert files (`tools/convert_settings.py`).
 
     Raises:
         PolicyFileError: the file is missing, damaged, or has another format.
@@ -84,7 +90,7 @@ def read_arrays(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
         raise PolicyFileError(f"{path} is missing") from None
     except (OSError, SafetensorError) as error:
         raise PolicyFileError(f"{path} cannot be read: {error}") from None
-    if metadata.get("format") != FORMAT:
+    if metadata.get("format") != FORMAT and not any_format:
         raise PolicyFileError(f"{path} has format {metadata.get('format')}; this version of higl reads format {FORMAT}")
     if metadata.pop("sha256", None) != _digest(metadata, arrays):
         raise PolicyFileError(f"{path} is damaged (its checksum differs)")

@@ -26,7 +26,7 @@ from higl.sweep.statistics import SeedCurve
 
 RESULT_FACTS = "facts.json"
 TEST = "test.json"
-_FORMAT = 2
+RESULT_FORMAT = 2
 _SEED = re.compile(r"seed-(\d+)")
 _VARIANT = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 
@@ -137,7 +137,7 @@ def result_facts(facts: Mapping[str, Any], config: Config, step: int) -> dict[st
     starts = facts["starts"]
     last = starts[-1] if starts else {}
     return {
-        "format": _FORMAT,
+        "format": RESULT_FORMAT,
         "status": facts["status"],
         "step": step,
         "steps": config.steps,
@@ -178,8 +178,8 @@ def read_result(place: Path) -> Result:
         test = json.loads((place / TEST).read_bytes()) if (place / TEST).is_file() else None
     except (OSError, ValueError, RunFolderError) as error:
         raise ResultsError(f"{place}: {' '.join(str(error).split())}") from None
-    if facts.get("format") != _FORMAT:
-        raise ResultsError(f"{place / RESULT_FACTS} has format {facts.get('format')}, expected {_FORMAT}")
+    if facts.get("format") != RESULT_FORMAT:
+        raise ResultsError(f"{place / RESULT_FACTS} has format {facts.get('format')}, expected {RESULT_FORMAT}")
     if place.name != f"seed-{config.seed}" or place.parent.parent.name != task_name(config):
         raise ResultsError(f"{place}: its {CONFIG} is for {task_name(config)}, seed {config.seed}")
     if not place.parent.name.startswith(config.algo):
