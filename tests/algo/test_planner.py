@@ -159,24 +159,36 @@ def test_with_few_neighbours_the_weights_equal_those_of_the_full_graph(seed, pre
     np.testing.assert_allclose(ours.state_goal, full.state_goal, rtol=1e-6)
 
 
+_graph = jax.jit(planner.build_graph, static_argnums=(0, 1))
+_ends = jax.jit(planner.endpoint_edges, static_argnums=(0, 1))
+_plan_in = jax.jit(planner.plan, static_argnums=(0, 1))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _cut_ends(
+    config: LandmarksConfig, distance: planner.Distance, graph: planner.Graph, query: planner.Query
+) -> planner.EndpointEdges:
+    return planner.cut_endpoints(planner.endpoint_edges(config, distance, graph, query), config.cutoff)
+
+
 def test_few_edges_find_nearly_the_shortest_paths():
     """Forty landmarks in a square; weights depend on the direction by a fifth, which the estimate ignores."""
     rng = np.random.default_rng(0)
     observation = jnp.asarray(rng.uniform(0, 10, (40, OBSERVATION)), jnp.float32)
     there, novel = jnp.ones(40, bool), jnp.arange(40) >= 30
     landmarks = Landmarks(observation, observation[:, :GOAL], there, novel)
-    graph = planner.build_graph(rules(CUTOFF / 3), distance, landmarks)
+    graph = _graph(rules(CUTOFF / 3), distance, landmarks)
     states = jnp.asarray(rng.uniform(0, 10, (200, OBSERVATION)), jnp.float32)
     goals = jnp.asarray(rng.uniform(0, 10, (200, GOAL)), jnp.float32)
     query = planner.Query(states, states[:, :GOAL], goals)
 
     # The length of the shortest path by each first node, with all edges.
-    full = planner.cut_endpoints(planner.endpoint_edges(rules(CUTOFF / 3), distance, graph, query), CUTOFF / 3)
-    on = jnp.min(graph.lengths[:, :, None] + full.landmark_goal[None], axis=1)
-    by_first = np.column_stack([full.state_landmark + on.T, full.state_goal])
+    full = _cut_ends(rules(CUTOFF / 3), distance, graph, query)
+    on = np.min(np.asarray(graph.lengths)[:, :, None] + np.asarray(full.landmark_goal)[None], axis=1)
+    by_first = np.column_stack([np.asarray(full.state_landmark) + on.T, full.state_goal])
     shortest = by_first.min(1)
     for neighbours, longer in ((4, 1.2), (8, 1.1)):
-        chosen = planner.plan(rules(CUTOFF / 3, neighbours), distance, graph, query).index
+        chosen = _plan_in(rules(CUTOFF / 3, neighbours), distance, graph, query).index
         near_enough = by_first[np.arange(200), chosen] <= longer * shortest
         assert near_enough.mean() > 0.95, neighbours
 
@@ -436,8 +448,8 @@ def test_the_edge_from_a_fallen_landmark_to_the_goal_is_shortened_too():
     landmarks = landmarks._replace(observation=landmarks.observation.at[2, 1].set(5.0))
     for discount_pose, expected in ((False, [4.5, 3, 7.5]), (True, [4.5, 3, 1.5])):
         config = rules(2.0, discount_pose=discount_pose)
-        graph = planner.build_graph(config, by_pose, landmarks)
-        ends = planner.endpoint_edges(config, by_pose, graph, planner.Query(*rest))
+        graph = _graph(config, by_pose, landmarks)
+        ends = _ends(config, by_pose, graph, planner.Query(*rest))
         np.testing.assert_allclose(ends.landmark_goal[:, 0], expected)
 
 

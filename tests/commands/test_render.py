@@ -16,6 +16,15 @@ def test_a_video_and_a_report_with_it(tmp_path, capsys):
     assert "data:video/mp4;base64," in (tmp_path / "report.html").read_text()
 
 
+def test_a_policy_that_comes_with_the_package_has_no_notices(tmp_path, capsys):
+    """It has neither metrics nor a checkpoint to resume from."""
+    words = ["pusher", "--pretrained", "--flat", "--size", "64", "-o", str(tmp_path / "video.mp4")]
+    assert main(["render", *words]) == 0
+    captured = capsys.readouterr()
+    assert "1 episode" in captured.out
+    assert captured.err == ""
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

@@ -92,8 +92,8 @@ def warn(notices: Sequence[str]) -> None:
         print(f"notice: {notice}", file=sys.stderr)
 
 
-def only_run(path: Path) -> Run:
-    """Return the run in a folder, and print its notices.
+def only_run(path: Path, *, notices: bool = True) -> Run:
+    """Return the run in a folder, and print its notices if asked to.
 
     Raises:
         NoRunsError: there is none, or more than one.
@@ -104,7 +104,8 @@ def only_run(path: Path) -> Run:
     runs = find_runs([path])
     if len(runs) > 1:
         raise NoRunsError(f"{path} holds {len(runs)} runs, and this takes one: {runs[0].path}, ...")
-    warn(runs[0].notices)
+    if notices:
+        warn(runs[0].notices)
     return runs[0]
 
 

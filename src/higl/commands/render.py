@@ -48,7 +48,9 @@ def render(options: RenderOptions) -> int:
     from higl.figures.video import make_video
     from higl.run.files import VIDEO
 
-    run = only_run(pretrained_run(str(options.run)) if options.pretrained else options.run)
+    # A policy that comes with the package has no logs of its training, and nothing to resume.
+    folder = pretrained_run(str(options.run)) if options.pretrained else options.run
+    run = only_run(folder, notices=not options.pretrained)
     # The folder of a policy that comes with the package may be read-only, so its video goes into the working folder.
     default = Path(f"{run.path.name}.mp4") if options.pretrained else run.path / VIDEO
     said = make_video(

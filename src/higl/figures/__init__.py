@@ -1,1 +1,1 @@
-"""Figures of runs: curves, landmark maps, videos and the report page. Reads run folders only; needs no JAX."""
+"""Figures of runs: curves, landmark maps, videos and the report page. Reads run folders only; only videos need JAX."""

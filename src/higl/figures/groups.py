@@ -15,7 +15,7 @@ ALGORITHM_ORDER = ("higl", "hrac", "hiro")
 """Order of the algorithms in figures and tables."""
 
 _NOT_COMPARED = ("seed", "steps", "task", "reward", "algo")
-# Settings in a label, at most.
+# Maximum number of settings in a label.
 _MAX_NAMED = 3
 
 

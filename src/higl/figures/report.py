@@ -229,7 +229,11 @@ def _run_section(run: Run, key: str) -> RunSection:
 def _key_facts(run: Run, times: StageTimes | None, last: str, best: str) -> dict[str, str]:
     planned = run.settings.get("steps")
     share = f" of {steps_text(planned)}" if isinstance(planned, int) else ""
-    facts = {"steps": f"{steps_text(run.last_step)}{share}", "success, last 5": last, "success, best 5": best}
+    facts = {
+        "steps": f"{steps_text(run.last_step)}{share}",
+        "success (last 5 evaluations)": last,
+        "success (best 5)": best,
+    }
     clock = run.metrics.get("time", np.zeros(0))
     if len(clock) and np.isfinite(clock[-1]):
         facts["training time"] = duration(float(clock[-1]))

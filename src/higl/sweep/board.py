@@ -50,7 +50,7 @@ class Board:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def refresh(self, failed: Sequence[tuple[PlannedRun, str]] = (), *, force: bool = False) -> None:
-        """Read the run folders and show the progress, unless that was done just before."""
+        """Read the run folders and show the progress, unless it was refreshed a moment ago."""
         now = time.monotonic()
         if now < self._next_refresh and not force:
             return
@@ -103,7 +103,7 @@ def runs_table(
     title: str = "",
     hours: Sequence[float | None] | None = None,
 ) -> Table:
-    """Return the runs of a sweep as a table. `hours` is the remaining time of each run, if it is to be shown."""
+    """Return the runs of a sweep as a table. `hours` is the remaining time of each run, or None to omit that column."""
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("run", overflow="fold")
     table.add_column("state", no_wrap=True)

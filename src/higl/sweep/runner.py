@@ -46,7 +46,7 @@ class Summary:
 
 
 class Stopper:
-    """Remembers the first SIGINT or SIGTERM and counts them: the second one means without saving."""
+    """Remembers the first SIGINT or SIGTERM and counts them: a second signal stops without saving."""
 
     def __init__(self) -> None:
         self.signal: int | None = None

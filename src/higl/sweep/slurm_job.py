@@ -18,7 +18,7 @@ from higl.sweep.plan import PlannedRun
 from higl.sweep.supervise import supervise_run
 
 STOP_SIGNAL = signal.SIGUSR1
-"""What the sweep sends to a job that shall let its run save, and end."""
+"""Asks a job to let its run save, then exit."""
 _TIME_LIMIT_SIGNAL = signal.SIGUSR2  # what Slurm sends before the time limit, at submitit's request
 
 

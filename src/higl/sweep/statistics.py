@@ -1,4 +1,7 @@
-"""Statistics over the seeds of a task: mean and deviation as in the paper, and what says more about few seeds."""
+"""Statistics over the seeds of a task: mean and deviation as in the paper.
+
+And statistics that are more informative with few seeds: interquartile means, bootstrap intervals, steps to a level.
+"""
 
 from __future__ import annotations
 

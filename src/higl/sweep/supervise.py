@@ -14,7 +14,7 @@ _POLL_SECONDS = 0.5
 
 
 def supervise_run(run: PlannedRun, checkpoint_minutes: float, program: tuple[str, ...]) -> ExitStatus:
-    """Do what is left of a run in a process of its own. When an exception interrupts the wait, the run saves first."""
+    """Finish a run in a separate process. When an exception interrupts the wait, the run saves first."""
     if not run.settings_file.is_file():
         return ExitStatus(1, f"{platform.node()} cannot see {run.settings_file}: --out must be on shared storage")
     child = start_process(run, checkpoint_minutes, program=program)
