@@ -14,7 +14,7 @@ import pytest
 from support import tiny
 
 from higl.algo.learner import Learner
-from higl.envs.make import make_env, make_envs
+from higl.envs.source import Source
 from higl.errors import CheckpointError
 from higl.run import checkpoint
 from higl.run.checkpoint import Checkpoints, differing
@@ -55,7 +55,9 @@ def train(path: Path, config: Config | None = None, watcher: Watcher | None = No
     """Start a run with a configuration, or continue one without."""
     watcher = watcher or Watcher()
     new, config = config is not None, config or read_config(path)
-    env, test_env = make_envs(config.task, num_envs=config.num_envs), make_env(config.task, mode="test")
+    source = Source(config.task)
+    env = source.training_env(num_envs=config.num_envs, observe_achieved=False, processes=False)
+    test_env = source.test_env(observe_achieved=False)
     with open_training(path, config, env, test_env, new=new, progress=watcher, checkpoint_minutes=minutes) as training:
         return training.run()
 

@@ -33,20 +33,18 @@ def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool) -
     """Start or continue a run in this process; return the exit code."""
     prepare_process(options.cores, options.device)
     # Only now: these import JAX, which reads what the line above has set.
-    from higl.envs.make import hinting_at_load, make_env, make_envs
+    from higl.envs.make import hinting_at_load
+    from higl.envs.source import Source
 
+    source, observe_achieved = Source(config.task, None, config.reward), config.observe_achieved
     with nullcontext() if new else hinting_at_load(out, config.task, config.algo):
-        env = make_envs(
-            config.task,
-            config.reward,
-            num_envs=config.num_envs,
-            observe_achieved=config.observe_achieved,
-            processes=options.processes,
+        env = source.training_env(
+            num_envs=config.num_envs, observe_achieved=observe_achieved, processes=options.processes
         )
     from higl.run.training import open_training
 
     check_device(options.device)
-    test_env = make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved)
+    test_env = source.test_env(observe_achieved=observe_achieved)
     progress = make_progress(quiet=options.quiet)
     minutes = options.checkpoint_minutes
     with open_training(out, config, env, test_env, new=new, progress=progress, checkpoint_minutes=minutes) as training:

@@ -6,15 +6,13 @@ import importlib
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium
-from gymnasium.vector import VectorEnv
 
 from higl.envs import TASKS, find_task
-from higl.envs.adapt import ObserveAchieved, make_vector
+from higl.envs.adapt import ObserveAchieved
 from higl.envs.check import check_env
 from higl.envs.robotics import register_robotics
 from higl.errors import TaskError
@@ -42,22 +40,6 @@ def make_env(
         TaskError: there is no such task, or it is not goal-conditioned with vector observations and actions.
     """
     return adapted(_make(task, reward, mode, options), observe_achieved)
-
-
-def make_envs(
-    task: str,
-    reward: str = "sparse",
-    *,
-    num_envs: int = 1,
-    observe_achieved: bool = False,
-    processes: bool = False,
-) -> gymnasium.Env | VectorEnv:
-    """Make the training environment of a task, or a vector environment if `num_envs` is more than 1.
-
-    With `processes`, each environment of a vector runs in a process of its own.
-    """
-    factory = partial(make_env, task, reward, observe_achieved=observe_achieved)
-    return factory() if num_envs == 1 else make_vector([factory] * num_envs, processes=processes)
 
 
 def adapted(env: gymnasium.Env, observe_achieved: bool) -> gymnasium.Env:

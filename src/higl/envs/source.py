@@ -49,8 +49,8 @@ class Source:
         """The first training environment, checked; the same object every time."""
         if self._first is None:
             self._first = _make(self._env, self._reward, "train")
-            name = self._env if isinstance(self._env, str) else environment_name(self._first)
-            check_env(self._first, name)
+            if not self.has_name:  # `make_env` has checked the others
+                check_env(self._first, environment_name(self._first))
         return self._first
 
     @property
@@ -60,6 +60,8 @@ class Source:
 
     def training_env(self, *, num_envs: int, observe_achieved: bool, processes: bool) -> gymnasium.Env | VectorEnv:
         """Return the training environment, or a vector environment if `num_envs` is more than 1.
+
+        With `processes`, each environment of a vector runs in a process of its own.
 
         Raises:
             SettingsError: several are asked for, and only one environment was given.
@@ -75,7 +77,7 @@ class Source:
     def test_env(self, *, observe_achieved: bool) -> gymnasium.Env:
         """Return the environment of the evaluations."""
         env = _make(self._env if self._test_env is None else self._test_env, self._reward, "test")
-        if self._test_env is not None:
+        if self._test_env is not None and not isinstance(self._test_env, str):
             check_env(env, environment_name(env))
         return adapted(env, observe_achieved)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -124,16 +123,16 @@ def _load_policy(run: Run) -> tuple[Policy, Config]:
 
 
 def _make_env(run: Run, config: Config, size: int) -> Any:
-    from higl.envs.make import hinting_at_load, is_own, make_env
+    from higl.envs.make import hinting_at_load, is_own
+    from higl.run.measure import make_test_env
 
-    make = partial(make_env, config.task, config.reward, "test", observe_achieved=config.observe_achieved)
     if is_own(config.task):
-        return make(render_mode="rgb_array", width=size, height=size)
+        return make_test_env(config, render_mode="rgb_array", width=size, height=size)
     with hinting_at_load(run.path, config.task, config.algo):
         try:
-            return make(render_mode="rgb_array")
+            return make_test_env(config, render_mode="rgb_array")
         except TaskError:  # the environment may draw nothing and have no such option
-            return make()
+            return make_test_env(config)
 
 
 def _takes(env: Any, policy: Policy, seed: int, count: int, whole: bool) -> list[Take]:

@@ -39,7 +39,7 @@ from higl.envs.make import make_env
 from higl.envs.maps import WALL
 from higl.run.checkpoint import Checkpoints, Counters, learner_arrays
 from higl.run.files import CHECKPOINT_MINUTES
-from higl.run.measure import evaluate
+from higl.run.measure import evaluate, make_test_env
 from higl.settings.config import AdjacencyConfig, Algorithm, Config
 from higl.settings.presets import preset
 
@@ -301,7 +301,7 @@ class Bench:
     def _evaluation(self) -> Stage:
         """Time an evaluation episode."""
         config, policy = self.config, self.learner.policy
-        env = make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved)
+        env = make_test_env(config)
         seconds = best_time(lambda: evaluate(env, policy, [0]), repeats=2)
         return Stage("evaluation", seconds, self.config.evaluation.episodes / self.config.evaluation.every)
 

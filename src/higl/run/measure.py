@@ -148,9 +148,9 @@ def wilson_interval(successes: int, count: int) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def make_test_env(config: Config) -> gymnasium.Env:
-    """Make the environment in which a run's policy is tested."""
-    return make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved)
+def make_test_env(config: Config, **options: Any) -> gymnasium.Env:
+    """Make the environment in which a run's policy is tested, with options of `gymnasium.make`."""
+    return make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved, **options)
 
 
 def evaluate(env: gymnasium.Env, policy: Policy, seeds: Sequence[int]) -> Evaluation:
