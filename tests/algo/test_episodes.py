@@ -19,6 +19,24 @@ def collect(config=CONFIG, *, steps: int = 23, seed: int = 3, explore: bool = Tr
     return collect_episode(PointEnv(steps=steps, **options), random_policy(config), seed, explore=explore)
 
 
+def with_success(*success: bool) -> Episode:
+    return replace(random_episode(len(success)), success=np.array(success))
+
+
+def test_steps_to_success_count_to_the_first_one():
+    episode = with_success(False, True, False, True)
+    assert (episode.succeeded, episode.steps_to_success) == (True, 2)
+    episode = with_success(False, False)
+    assert (episode.succeeded, episode.steps_to_success) == (False, None)
+
+
+def test_segments_cover_an_episode_and_the_last_may_be_shorter():
+    starts, stops = random_episode(23).segments(10)
+    assert (starts.tolist(), stops.tolist()) == ([0, 10, 20], [10, 20, 23])
+    starts, stops = random_episode(20).segments(10)
+    assert (starts.tolist(), stops.tolist()) == ([0, 10], [10, 20])
+
+
 def random_episode(steps: int, *, terminated: bool = False, seed: int = 0) -> Episode:
     rng = np.random.default_rng(seed)
 

@@ -45,6 +45,26 @@ class Episode:
     def __len__(self) -> int:
         return len(self.reward)
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether any step succeeded."""
+        return bool(self.success.any())
+
+    @property
+    def steps_to_success(self) -> int | None:
+        """Steps up to the first success, None without one."""
+        return int(self.success.argmax()) + 1 if self.succeeded else None
+
+    @property
+    def total_reward(self) -> float:
+        """Sum of the rewards."""
+        return float(self.reward.sum())
+
+    def segments(self, period: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return where the segments of m steps start and stop (exclusive) [S]; the last may be shorter."""
+        starts = np.arange(0, len(self), period)
+        return starts, np.minimum(starts + period, len(self))
+
 
 def blank_episode(spaces: Spaces) -> Episode:
     """Return an episode of one step that holds zeros: a template for the rows of buffers."""
@@ -191,8 +211,7 @@ def high_rows(config: Config, episode: Episode) -> HighRow:
     The reward of a segment is the sum over its steps (eq. 1).
     """
     period, length = config.high.period, len(episode)
-    starts = np.arange(0, length, period)
-    stops = np.minimum(starts + period, length)
+    starts, stops = episode.segments(period)
     end = np.zeros(len(starts), np.float32)
     end[-1] = _ends(config, episode)
     segment = None

@@ -29,8 +29,8 @@ def episode_metrics(config: Config, episode: Episode) -> dict[str, float]:
     """
     period, scheme = config.high.period, config.high.subgoals
     return {
-        "episode/success": float(episode.success.any()),
-        "episode/return": float(episode.reward.sum()),
+        "episode/success": float(episode.succeeded),
+        "episode/return": episode.total_reward,
         "episode/length": float(len(episode)),
         **segment_metrics(episode, period, scheme),
     }
@@ -38,8 +38,7 @@ def episode_metrics(config: Config, episode: Episode) -> dict[str, float]:
 
 def segment_metrics(episode: Episode, period: int, scheme: Scheme) -> dict[str, float]:
     """Return the low level's progress per segment, the distance of its subgoals, and how often it did not move."""
-    starts = np.arange(0, len(episode), period)
-    stops = np.minimum(starts + period, len(episode))
+    starts, stops = episode.segments(period)
     begin, end = episode.achieved[starts], episode.achieved[stops]
     offset = subgoal_target(scheme, episode.subgoal[starts], begin) - begin
     distance = np.linalg.norm(offset, axis=1)
@@ -68,8 +67,8 @@ def value_metrics(
     inputs = low_input(visible, rows.observation, rows.subgoal)
     values = policy_value(low, low_networks, inputs)
     actions = actor_action(low_networks.actor, np.float32(1.0), inputs)  # without exploration
-    starts = np.arange(0, len(episode), config.high.period)
-    lasts = np.minimum(starts + config.high.period, len(episode)) - 1
+    starts, stops = episode.segments(config.high.period)
+    lasts = stops - 1
     powers = config.low.discount ** (np.arange(len(episode)) % config.high.period)
     rewards = intrinsic_reward(config.high.subgoals, rows.subgoal, rows.achieved, rows.next_achieved)
     rewards = config.low.reward_scale * rewards * powers

@@ -42,21 +42,16 @@ class Take:
     whole: bool = False
 
     @property
-    def reached(self) -> int | None:
-        """The step at which the goal was first reached; None if it never was."""
-        where = np.flatnonzero(self.episode.success)
-        return int(where[0]) + 1 if len(where) else None
-
-    @property
     def length(self) -> int:
         """Number of steps to show."""
-        steps = len(self.episode)
-        return steps if self.whole or self.reached is None else min(steps, self.reached + _AFTER_SUCCESS)
+        steps, reached = len(self.episode), self.episode.steps_to_success
+        return steps if self.whole or reached is None else min(steps, reached + _AFTER_SUCCESS)
 
     @property
     def rank(self) -> tuple[bool, float, float]:
         """Key that orders episodes from worst to best: by success, then speed, then return."""
-        return self.reached is not None, -float(self.reached or 0), float(self.episode.reward.sum())
+        episode = self.episode
+        return episode.succeeded, -float(episode.steps_to_success or 0), episode.total_reward
 
 
 def make_video(
@@ -105,7 +100,7 @@ def make_video(
             painter.close()
     finally:
         env.close()
-    reached = sum(take.reached is not None for take in takes)
+    reached = sum(take.episode.succeeded for take in takes)
     of = f", the best of {best}" if best else ""
     how = ", drawn as a plan" if painter.is_plan else ""
     return f"{path}: {counted(len(takes), 'episode')}{of}, {reached} reached the goal{how}"
@@ -221,9 +216,10 @@ def _frames(env: Any, policy: Policy, config: Config, takes: list[Take], painter
 def _caption(config: Config, take: Take, step: int, which: str) -> tuple[str, str, bool]:
     """Return the left and the right text of the caption, and whether the goal has been reached."""
     name = f"{algorithm_title(config.algo)}, {task_title(config.task, config.reward)}"
-    reached = take.reached is not None and step >= take.reached
-    over = step == take.length and take.reached is None
-    state = f"goal reached at step {take.reached}" if reached else "goal not reached" if over else "on the way"
+    first = take.episode.steps_to_success
+    reached = first is not None and step >= first
+    over = step == take.length and first is None
+    state = f"goal reached at step {first}" if reached else "goal not reached" if over else "on the way"
     return ", ".join(filter(None, [name, which])), f"step {step}   {state}", reached
 
 

@@ -24,7 +24,7 @@ from gymnasium.vector import VectorEnv
 from higl.algo.episodes import Episode, collect_episode, collect_episodes, explores
 from higl.algo.learner import Learner
 from higl.errors import EpisodeError
-from higl.run.measure import Evaluation
+from higl.run.measure import Evaluation, greedy_episodes
 from higl.run.observers import Observer, Observers
 from higl.run.seeds import EVALUATION, TRAINING, episode_seed
 
@@ -143,7 +143,7 @@ class Loop:
             for index in range(self.config.evaluation.episodes)
         ]
         with _naming_the_place(f"evaluation at step {learner.steps}"):
-            episodes = [collect_episode(self.test_env, policy, seed, explore=False) for seed in seeds]
+            episodes = list(greedy_episodes(self.test_env, policy, seeds))
             _check_finite(episodes)
         self.evaluated = episodes
         self.observers.evaluation(Evaluation.of(episodes).row(learner.steps, self.seconds))

@@ -6,7 +6,7 @@ The rows of `eval.csv`, `higl eval` and `higl.evaluate` all come from `Evaluatio
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from math import sqrt
@@ -49,13 +49,12 @@ class Outcome:
     @classmethod
     def of(cls, episode: Episode) -> Outcome:
         """Return the outcome of an episode."""
-        reached = np.flatnonzero(episode.success)
         path = np.linalg.norm(np.diff(episode.achieved, axis=0), axis=1).sum()
         return cls(
-            success=bool(len(reached)),
-            reward=float(episode.reward.sum()),
+            success=episode.succeeded,
+            reward=episode.total_reward,
             steps=len(episode),
-            steps_to_success=int(reached[0]) + 1 if len(reached) else None,
+            steps_to_success=episode.steps_to_success,
             path_length=float(path),
         )
 
@@ -153,9 +152,14 @@ def make_test_env(config: Config, **options: Any) -> gymnasium.Env:
     return make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved, **options)
 
 
-def evaluate(env: gymnasium.Env, policy: Policy, seeds: Sequence[int]) -> Evaluation:
+def greedy_episodes(env: gymnasium.Env, policy: Policy, seeds: Iterable[int]) -> Iterator[Episode]:
     """Run one episode per seed, without exploration."""
-    return Evaluation.of(collect_episode(env, policy, seed, explore=False) for seed in seeds)
+    return (collect_episode(env, policy, seed, explore=False) for seed in seeds)
+
+
+def evaluate(env: gymnasium.Env, policy: Policy, seeds: Iterable[int]) -> Evaluation:
+    """Run one episode per seed, without exploration, and summarise them."""
+    return Evaluation.of(greedy_episodes(env, policy, seeds))
 
 
 def measuring_seeds(seed: int, indices: Iterable[int]) -> list[int]:

@@ -27,7 +27,7 @@ class SnapshotStore:
         """Write a snapshot of a learner and its evaluation. Does not change the run's randomness."""
         arrays = {
             "eval_paths": padded_paths([episode.achieved for episode in episodes]),
-            "eval_success": np.array([bool(episode.success.any()) for episode in episodes]),
+            "eval_success": np.array([episode.succeeded for episode in episodes]),
             "eval_goals": np.stack([episode.desired[0] for episode in episodes]),
         }
         arrays |= take_snapshot(learner, env, episodes[0])
