@@ -51,10 +51,6 @@ class RenderError(RuntimeError):
     """Rendering is not possible here; the message says what to install."""
 
 
-class VideoError(RuntimeError):
-    """There is nothing to make a video of."""
-
-
 class PortError(RuntimeError):
     """The port is already in use."""
 

@@ -9,7 +9,7 @@ from support.tiny import TASK
 
 from higl.algo.episodes import Episode
 from higl.envs import render
-from higl.errors import RenderError, VideoError
+from higl.errors import PolicyFileError, RenderError, RunFolderError
 from higl.figures import video
 from higl.figures.video import Take, captioned, make_video
 from higl.run.reading import read_run
@@ -139,8 +139,8 @@ def test_an_environment_that_cannot_render_is_made_without_a_render_mode(reacher
 
 
 def test_a_run_without_a_policy(run_folder, tmp_path):
-    with pytest.raises(VideoError, match="no policy yet"):
+    with pytest.raises(RunFolderError, match="no policy yet"):
         make_video(read_run(run_folder), tmp_path / "video.mp4")
     (run_folder / "policy.safetensors").write_bytes(b"no")
-    with pytest.raises(VideoError, match="cannot be read"):
+    with pytest.raises(PolicyFileError, match="cannot be read"):
         make_video(read_run(run_folder), tmp_path / "video.mp4")

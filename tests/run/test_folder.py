@@ -184,7 +184,7 @@ def test_a_folder_that_is_not_a_run_folder(tmp_path):
 
 
 def test_a_folder_that_a_crash_left_incomplete(tmp_path):
-    for name in ("lock", "config.toml", "metrics.jsonl", ".run.json.new"):
+    for name in ("lock", "config.toml", "metrics.jsonl", ".new-run.json"):
         (tmp_path / name).touch()
     RunFolder.create(tmp_path, CONFIG, pytest.fail).close()
     assert read_config(tmp_path) == CONFIG

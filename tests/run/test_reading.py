@@ -74,7 +74,7 @@ def test_any_file_may_be_missing_or_damaged(run_folder, name, content):
 def test_a_damaged_snapshot_is_left_out(run_folder):
     files = sorted((run_folder / "snapshots").iterdir())
     files[0].write_bytes(files[0].read_bytes()[:200])
-    (run_folder / "snapshots" / ".000000.npz.new").write_bytes(b"")
+    (run_folder / "snapshots" / ".new-000000.npz").write_bytes(b"")
     run = read_run(run_folder)
     assert len(run.snapshots) == 2
     assert any("1 of 3 files are damaged" in notice for notice in run.notices)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from higl.errors import PolicyFileError, RenderError, TaskError, VideoError
+from higl.errors import RenderError, TaskError
 from higl.figures.goal_space import load_snapshots, projections
+from higl.run.files import replacing
 from higl.run.naming import algorithm_title, task_title
-from higl.run.reading import Columns, Run
+from higl.run.reading import Columns, Run, policy_path
 from higl.text import counted
 
 if TYPE_CHECKING:
@@ -83,10 +84,13 @@ def make_video(
         One line that describes the video.
 
     Raises:
-        VideoError: the run has no policy yet.
+        RunFolderError: the run has no policy yet.
+        PolicyFileError: its policy is damaged, or has another format.
         RenderError: `flat=False`, and there is no usable GL library.
     """
-    policy, config = _load_policy(run)
+    from higl.run.policy_file import load_policy
+
+    policy, config = load_policy(policy_path(run.path))
     env = _make_env(run, config, size)
     try:
         takes = _takes(env, policy, seed, max(best, episodes), whole)
@@ -106,17 +110,6 @@ def make_video(
     return f"{path}: {counted(len(takes), 'episode')}{of}, {reached} reached the goal{how}"
 
 
-def _load_policy(run: Run) -> tuple[Policy, Config]:
-    from higl.run.policy_file import load_policy
-
-    if not run.policy.exists():
-        raise VideoError(f"{run.path} has no policy yet: it is written with the first checkpoint")
-    try:
-        return load_policy(run.policy)
-    except PolicyFileError as error:
-        raise VideoError(str(error)) from None
-
-
 def _make_env(run: Run, config: Config, size: int) -> Any:
     from higl.envs.make import hinting_at_load, is_own
     from higl.run.measure import make_test_env
@@ -132,11 +125,11 @@ def _make_env(run: Run, config: Config, size: int) -> Any:
 
 def _takes(env: Any, policy: Policy, seed: int, count: int, whole: bool) -> list[Take]:
     """Run episodes without drawing anything."""
-    from higl.algo.episodes import collect_episode
-    from higl.run.seeds import MEASURING, episode_seed
+    from higl.run.measure import greedy_episodes, measuring_seeds
 
-    seeds = [episode_seed(seed, MEASURING, index) for index in range(count)]
-    return [Take(own, collect_episode(env, policy, own, explore=False), whole) for own in seeds]
+    seeds = measuring_seeds(seed, range(count))
+    episodes = greedy_episodes(env, policy, seeds)
+    return [Take(own, episode, whole) for own, episode in zip(seeds, episodes, strict=True)]
 
 
 def _last_snapshot(run: Run) -> Columns | None:
@@ -268,14 +261,9 @@ def _write(path: Path, frames: Iterator[np.ndarray]) -> None:
     import imageio.v2 as imageio
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".new-{path.name}")
-    try:
-        with imageio.get_writer(
-            beside, format="FFMPEG", fps=FRAMES_PER_SECOND, codec="libx264", macro_block_size=2,
-            ffmpeg_log_level="error", output_params=["-crf", "25", "-preset", "fast", "-movflags", "+faststart"],
-        ) as writer:  # fmt: skip
-            for frame in frames:
-                cast(Any, writer).append_data(frame)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(path) as beside, imageio.get_writer(
+        beside, format="FFMPEG", fps=FRAMES_PER_SECOND, codec="libx264", macro_block_size=2,
+        ffmpeg_log_level="error", output_params=["-crf", "25", "-preset", "fast", "-movflags", "+faststart"],
+    ) as writer:  # fmt: skip
+        for frame in frames:
+            cast(Any, writer).append_data(frame)

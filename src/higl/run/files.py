@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 FORMAT = 2
@@ -28,14 +30,26 @@ def write_durably(path: Path, content: bytes) -> None:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file under another name, then rename it, which replaces the old one in one step."""
-    beside = path.with_name(f".{path.name}.new")
-    try:
+    with replacing(path) as beside:
         write_durably(beside, content)
+    flush_folder(path.parent)
+
+
+@contextmanager
+def replacing(path: Path) -> Generator[Path]:
+    """Give another name for the block to write under, and rename the file at the end; remove it if the block fails."""
+    beside = unfinished(path)
+    try:
+        yield beside
         beside.replace(path)
-    except OSError:
+    except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    flush_folder(path.parent)
+
+
+def unfinished(path: Path) -> Path:
+    """Return the name under which a file is written. It keeps the suffix, by which ffmpeg knows the format."""
+    return path.with_name(f".new-{path.name}")
 
 
 def flush_folder(folder: Path) -> None:

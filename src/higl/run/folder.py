@@ -21,14 +21,25 @@ from pathlib import Path
 from typing import Any
 
 from higl.errors import RunFolderError, WrongFolderError
-from higl.run.files import CONFIG, EVALUATION_COLUMNS, EVALUATIONS, FACTS, FORMAT, LOCK, LOG, METRICS, replace_file
+from higl.run.files import (
+    CONFIG,
+    EVALUATION_COLUMNS,
+    EVALUATIONS,
+    FACTS,
+    FORMAT,
+    LOCK,
+    LOG,
+    METRICS,
+    replace_file,
+    unfinished,
+)
 from higl.run.observers import Observer, Row
 from higl.run.reading import is_run, read_config, read_facts
 from higl.settings.config import Config
 from higl.settings.layers import to_toml
 
 # Files that may be left of a run that was killed while its folder was being created.
-_EARLY_FILES = {CONFIG, METRICS, EVALUATIONS, LOG, LOCK, f".{CONFIG}.new", f".{FACTS}.new"}
+_EARLY_FILES = {CONFIG, METRICS, EVALUATIONS, LOG, LOCK, *(unfinished(Path(name)).name for name in (CONFIG, FACTS))}
 
 _PACKAGES = ("higl", "jax", "jaxlib", "numpy", "optax", "mujoco", "gymnasium", "safetensors")
 

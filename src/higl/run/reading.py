@@ -153,7 +153,7 @@ def policy_path(path: Path) -> Path:
     """
     if path.is_file():
         return path
-    if not is_run(path):
+    if not looks_like_run(path):
         raise WrongFolderError(f"{path} is neither a run folder nor a policy file")
     if not (path / POLICY).exists():
         raise RunFolderError(f"{path} has no policy yet: it is written with the first checkpoint")
