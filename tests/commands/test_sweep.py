@@ -73,7 +73,7 @@ def test_a_folder_with_another_run_is_no_part_of_the_figure(out, tmp_path, capsy
     assert main(words) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0] == f"{file}: 1 of 12 runs"
-    assert said[1].startswith(f"left out: {other.name}: {other} holds a run with other settings (landmarks.coverage)")
+    assert said[1].startswith(f"left out: {other.name}: {other} holds a run with other settings (landmarks.coverage")
     assert said[2].startswith(f"left out: {damaged.name}: {damaged / 'config.toml'}")
     assert "M_cov 20 (1 seed)" in file.read_text()
     assert "M_cov 0" not in file.read_text()

@@ -109,6 +109,12 @@ def test_train_into_a_run_that_exists(whole, capsys, monkeypatch):
     code, _, err = tell(capsys, "train", *tiny.flags(seed=5), "--out", whole)
     assert code == 2
     assert "holds a run with other settings (seed = 0 -> 5)" in err
+    code, _, err = tell(capsys, "train", *tiny.flags(steps=100_000), "--out", whole)
+    assert code == 2
+    assert f"`higl resume {whole} --steps 100000` continues it" in err
+    code, _, err = tell(capsys, "train", *tiny.flags(steps=10), "--out", whole)
+    assert code == 2
+    assert "holds a run with other settings (steps = " in err
     code, out, _ = tell(capsys, "train", *tiny.flags(), "--out", whole)
     assert code == 0
     assert "which is finished" in out

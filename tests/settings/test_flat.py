@@ -29,6 +29,6 @@ def test_differing_compares_any_number_of_configurations_and_layers():
 
 
 def test_differences_as_text():
-    assert differences(Config(), replace(Config(), seed=2)) == ["seed = 0 -> 2"]
+    assert differences(Config(), replace(Config(), seed=2), ["seed"]) == ["seed = 0 -> 2"]
     wide = replace(Config(), low=replace(Config().low, hidden=(400, 300)))
-    assert differences(Config(), wide) == ["low.hidden = [300, 300] -> [400, 300]"]
+    assert differences(Config(), wide, ["low.hidden"]) == ["low.hidden = [300, 300] -> [400, 300]"]

@@ -9,8 +9,8 @@ from higl.commands.arguments import Argument, Run
 from higl.commands.command import check_checkpoint_minutes, command
 from higl.commands.work import WorkOptions, work_on_run
 from higl.errors import SettingsError
-from higl.run.reading import is_run, read_config, read_facts, run_status
-from higl.settings.config import Config
+from higl.run.held import find_held_run
+from higl.run.reading import read_config, read_facts
 from higl.settings.layers import apply
 
 
@@ -28,15 +28,14 @@ class ResumeOptions(WorkOptions):
 def resume(options: ResumeOptions) -> int:
     """Continue a run."""
     check_checkpoint_minutes(options.checkpoint_minutes)
-    config = read_config(options.run) if is_run(options.run) else Config()
-    facts = read_facts(options.run)
+    facts, config = read_facts(options.run), read_config(options.run)
     if options.steps is not None:
         reached = facts["saved_step"] or 0
         if options.steps < reached:
             raise SettingsError(f"--steps {options.steps}: {options.run} has already reached {reached} steps")
         config = apply(config, {"steps": options.steps})
-    finished = run_status(options.run, facts, config.steps) == "finished"
-    if finished and config == read_config(options.run):
+    held = find_held_run(options.run, config)
+    if held is not None and held.state == "finished" and held.config.steps == config.steps:
         print(f"{options.run} is finished. `higl resume {options.run} --steps N` extends it to N steps.")
         return 0
     return work_on_run(options.run, config, options, new=False)

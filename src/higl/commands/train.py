@@ -11,9 +11,9 @@ from higl.commands.arguments import Argument, ArgumentParser, Switch, make_optio
 from higl.commands.command import asks_for_help, check_checkpoint_minutes, one_line_errors
 from higl.commands.work import WorkOptions, work_on_run
 from higl.errors import SettingsError
+from higl.run.held import OTHER_SETTINGS, HeldRun, find_held_run, other_settings_text
 from higl.run.naming import run_name
 from higl.run.process import prepare_process
-from higl.run.reading import is_run, read_config, read_facts, run_status
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differences
 from higl.settings.layers import build_config, given_settings
@@ -62,8 +62,9 @@ def train(arguments: list[str]) -> int:
     out = options.out or default_folder(config)  # before settings are derived: what is given tells runs apart
     if not has_preset(config.task):
         config = _derived(config, given_settings(flags, options.config), options)
-    if is_run(out):
-        return _train_again(out, config, options)
+    held = find_held_run(out, config)
+    if held is not None:
+        return _train_again(held, config, options)
     return work_on_run(out, config, options, new=True)
 
 
@@ -90,14 +91,19 @@ def default_folder(config: Config) -> Path:
     return Path("runs") / run_name(config)
 
 
-def _train_again(out: Path, config: Config, options: TrainOptions) -> int:
+def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
     """Offer to continue the run that a folder already holds."""
-    earlier = read_config(out)
-    different = differences(earlier, config)
-    if different:
-        some = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
-        raise SettingsError(f"{out} holds a run with other settings ({some}): choose another --out")
-    if run_status(out, read_facts(out), config.steps) == "finished":
+    out, steps = held.folder, held.config.steps
+    if held.state == OTHER_SETTINGS:
+        raise SettingsError(held.reason)
+    if steps < config.steps:
+        raise SettingsError(
+            f"{out} holds this run with {steps} steps: `higl resume {out} --steps {config.steps}` continues it; "
+            "or choose another --out"
+        )
+    if steps > config.steps:
+        raise SettingsError(other_settings_text(out, differences(held.config, config, ["steps"])))
+    if held.state == "finished":
         print(f"{out} holds this run, which is finished. `higl eval {out}` evaluates it.")
         return 0
     if not options.resume and not _agrees(f"{out} already holds this run. Continue it?"):

@@ -44,7 +44,7 @@ def differing(*settings: Config | Mapping[str, Any], leave_out: Collection[str] 
     return [name for name in names if any(layer.get(name) != layers[0].get(name) for layer in layers[1:])]
 
 
-def differences(old: Config, new: Config) -> list[str]:
-    """Return the settings that differ between two configurations, each as `name = old -> new`."""
+def differences(old: Config, new: Config, names: Collection[str]) -> list[str]:
+    """Return these settings of two configurations, each as `name = old -> new`."""
     before, after = flat_config(old), flat_config(new)
-    return [f"{name} = {value_text(before[name])} -> {value_text(after[name])}" for name in differing(before, after)]
+    return [f"{name} = {value_text(before[name])} -> {value_text(after[name])}" for name in names]

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from higl.errors import CatalogueError, RunFolderError, SettingsError
+from higl.run.held import find_held_run
 from higl.run.naming import run_name
-from higl.run.reading import is_run, last_evaluation, last_step, read_config, read_facts, run_status
+from higl.run.reading import last_evaluation, last_step
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differing
 from higl.settings.layers import build_config
@@ -157,23 +158,12 @@ class RunStatus:
 
 def read_status(run: PlannedRun) -> RunStatus:
     """Read the status of a run from its folder."""
-    if not is_run(run.folder):
-        return RunStatus("waiting")
-    try:
-        facts, config = read_facts(run.folder), read_config(run.folder)
+    try:  # a derived run is compared by what was given: its folder also holds the derived settings
+        held = find_held_run(run.folder, run.config, run.given if run.derives else None)
     except RunFolderError as error:
         return RunStatus("damaged", reason=str(error))
+    if held is None:
+        return RunStatus("waiting")
     last = last_evaluation(run.folder)
     step, success = last_step(run.folder), float(last["success"]) if last else None
-    names = differing(config, run.config, leave_out=("steps",))
-    if run.derives:  # the folder also holds the derived settings
-        names = [name for name in names if name in run.given]
-    if names:
-        reason = f"{run.folder} holds a run with other settings ({', '.join(names[:3])}): choose another --out"
-        return RunStatus("other settings", step, success, reason)
-    state = cast(State, run_status(run.folder, facts, config.steps))
-    if state == "stopped" and (facts["saved_step"] or 0) >= run.config.steps:
-        state = "finished"  # stopped on its way to more steps than the plan wants
-    if state == "finished" and config.steps < run.config.steps:
-        state = "stopped"  # the plan now wants more steps
-    return RunStatus(state, step, success, facts.get("message") if state == "failed" else None)
+    return RunStatus(cast(State, held.state), step, success, held.reason)
