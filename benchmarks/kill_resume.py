@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 SETTINGS = """
 task = "point-maze"
@@ -57,7 +58,7 @@ def evaluations(run: Path) -> list[list[str]]:
 
 def differences(first: Path, second: Path) -> list[str]:
     """Return what is not the same in two runs."""
-    from higl.run.checkpoint import Checkpoints, differing
+    from higl.run.checkpoint import Checkpoints
     from higl.run.policy_file import read_arrays
 
     states = [Checkpoints(run / "checkpoints").load(print) for run in (first, second)]
@@ -65,6 +66,15 @@ def differences(first: Path, second: Path) -> list[str]:
     found = [name for name, read in (("metrics", metrics), ("evaluations", evaluations)) if read(first) != read(second)]
     found += [f"checkpoint: {name}" for name in differing(states[0][0], states[1][0])]  # ty: ignore
     return found + [f"policy: {name}" for name in differing(*policies)]
+
+
+def differing(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
+    """Return the names of the arrays that are not bit-identical in both."""
+    return [
+        name
+        for name in sorted(first.keys() | second.keys())
+        if name not in first or name not in second or first[name].tobytes() != second[name].tobytes()
+    ]
 
 
 def wait_for(run: Path, episodes: int, process: subprocess.Popen) -> None:

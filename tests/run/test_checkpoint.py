@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import tiny
+from support.arrays import differing
 
 from higl.algo.episodes import collect_episode
 from higl.algo.learner import Learner
@@ -21,7 +22,7 @@ from higl.algo.replay import INSERT_BLOCK
 from higl.envs.make import make_env
 from higl.errors import CheckpointError, PolicyFileError
 from higl.run import checkpoint
-from higl.run.checkpoint import Checkpoints, Counters, differing, learner_arrays, restore_learner
+from higl.run.checkpoint import Checkpoints, Counters, learner_arrays, restore_learner
 from higl.run.policy_file import load_policy, save_policy
 from higl.settings.config import Config
 from higl.settings.layers import apply

@@ -38,6 +38,15 @@ def test_missing_and_unknown_settings_are_rejected(file, change, message):
         load_policy(file)
 
 
+@pytest.mark.parametrize("kind", [None, "agent"])
+def test_a_file_of_another_kind_is_rejected(file, kind):
+    metadata, arrays = read_arrays(file)
+    del metadata["kind"]
+    write_arrays(file, metadata | ({"kind": kind} if kind else {}), arrays)
+    with pytest.raises(PolicyFileError, match=rf"does not hold a policy \(its kind is {kind}\)"):
+        load_policy(file)
+
+
 def test_another_format_is_rejected(file):
     metadata, arrays = read_arrays(file)
     write_arrays(file, metadata | {"format": "1"}, arrays)

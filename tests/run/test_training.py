@@ -12,12 +12,13 @@ import jax
 import numpy as np
 import pytest
 from support import tiny
+from support.arrays import differing
 
 from higl.algo.learner import Learner
 from higl.envs.source import Source
 from higl.errors import CheckpointError
 from higl.run import checkpoint
-from higl.run.checkpoint import Checkpoints, differing
+from higl.run.checkpoint import Checkpoints
 from higl.run.observers import Row
 from higl.run.policy_file import load_policy, read_arrays
 from higl.run.progress import Silent

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from higl.cli import main
-from higl.run.checkpoint import Checkpoints, differing
+from higl.run.checkpoint import Checkpoints
 from higl.run.folder import RunFolder
 from higl.settings.layers import apply
 from higl.settings.presets import preset
 from support import tiny
+from support.arrays import differing
 
 
 def tell(capsys, *words: object) -> tuple[int, str, str]:

@@ -270,7 +270,7 @@ class Learner:
         segments = jnp.asarray(-(-len(episode) // self.config.high.period))
         metrics |= self.train_low(low_key, count)
         metrics |= self.train_high(high_key, segments)
-        if self.config.uses_landmarks and self.config.landmarks.novelty:
+        if self.config.uses_novelty:
             metrics |= self.train_novelty(novelty_key, segments)
         every = self.config.adjacency.every
         if self.config.reads_adjacency_network and before // every < self.steps // every:
@@ -287,7 +287,7 @@ class Learner:
             low_buffer = stages.insert(low_buffer, block, count)
         for block, count in blocks(high_rows(config, episode), config.high.buffer_size):
             high_buffer = stages.insert(high_buffer, block, count)
-        if config.uses_landmarks and config.landmarks.novelty:
+        if config.uses_novelty:
             states = blocks((episode.observation, episode.achieved), config.low.buffer_size)
             novelty = stages.update_queue(novelty, state.adjacency.network, states)
         self.state = state._replace(low_buffer=low_buffer, high_buffer=high_buffer, novelty=novelty)

@@ -160,7 +160,7 @@ class Bench:
     def measure(self) -> list[Stage]:
         """Return the cost of every stage."""
         stages = [*self._environment(), self._low(), *self._high()]
-        if self.config.uses_landmarks and self.config.landmarks.novelty:
+        if self.config.uses_novelty:
             stages.append(self._novelty())
         if self.config.reads_adjacency_network:
             stages.append(self._adjacency())

@@ -63,7 +63,7 @@ class Checkpoints:
             OSError: it could not be written, for example because the disk is full; the older ones are untouched.
         """
         self.folder.mkdir(exist_ok=True)
-        self.sweep()
+        self.remove_leftovers()
         final = self.folder / f"{counters.steps:012d}"
         beside = self.folder / f"{_UNFINISHED}new-{final.name}"
         try:
@@ -103,7 +103,7 @@ class Checkpoints:
             raise CheckpointError("no usable checkpoint: " + "; ".join(problems))
         return None
 
-    def sweep(self) -> None:
+    def remove_leftovers(self) -> None:
         """Remove leftovers of a crash while a checkpoint was being written or removed."""
         if self.folder.is_dir():
             for leftover in self.folder.glob(f"{_UNFINISHED}*"):
@@ -252,12 +252,3 @@ def _fitted(name: str, array: np.ndarray, leaf: jax.Array) -> jax.Array:
         raise CheckpointError(f"the checkpoint does not fit these settings: {name} is {array.shape}, not {leaf.shape}")
     # A copy: the learner writes into its buffers in place.
     return jnp.array(grown, copy=True)
-
-
-def differing(first: Arrays, second: Arrays) -> list[str]:
-    """Return the names of the arrays that are not bit-identical in both."""
-    return [
-        name
-        for name in sorted(first.keys() | second.keys())
-        if name not in first or name not in second or first[name].tobytes() != second[name].tobytes()
-    ]

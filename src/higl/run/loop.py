@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Collection, Generator, Iterable
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from higl.algo.learner import Learner
 from higl.errors import EpisodeError
 from higl.run.measure import Evaluation, greedy_episodes
 from higl.run.observers import Observer, Observers
+from higl.run.process import handling
 from higl.run.seeds import EVALUATION, TRAINING, episode_seed
 
 
@@ -76,16 +76,8 @@ class Loop:
             # Not through the display, which may be printing at this moment.
             os.write(2, f"\nhigl: {text}\n".encode())
 
-        if threading.current_thread() is not threading.main_thread():  # only there can signals be handled
-            signals = ()
-        # `nohup` ignores SIGHUP, and so do we then.
-        handled = [number for number in signals if signal.getsignal(number) is not signal.SIG_IGN]
-        handlers = {number: signal.signal(number, stop) for number in handled}
-        try:
+        with handling(signals, stop):
             yield
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
 
     # --- The loop ---
 

@@ -43,8 +43,8 @@ def load_policy(path: Path) -> tuple[Policy, Config]:
         PolicyFileError: the file is missing, damaged, or has another format.
     """
     metadata, arrays = read_arrays(path)
-    if metadata.get("kind", KIND) != KIND:
-        raise PolicyFileError(f"{path} holds an {metadata['kind']}, not a policy")
+    if metadata.get("kind") != KIND:
+        raise PolicyFileError(f"{path} does not hold a policy (its kind is {metadata.get('kind')})")
     config = stored_config(path, metadata)
     spaces = msgspec.json.decode(metadata["spaces"], type=Spaces)
     return Policy(config, spaces, _mlp("low", arrays), _mlp("high", arrays)), config

@@ -1,4 +1,4 @@
-"""Setting up a process before NumPy and JAX are imported: cores, threads, device, cache of compiled programs.
+"""Setting up a process before NumPy and JAX are imported: cores, threads, device, cache of compiled programs; signals.
 
 Imports nothing heavy, so that the command line can call it first.
 """
@@ -9,9 +9,14 @@ import hashlib
 import importlib.metadata
 import os
 import platform
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from higl.errors import SettingsError
 
@@ -73,6 +78,23 @@ def check_device(device: str | None) -> None:
             raise
         hint = "; for an NVIDIA GPU: pip install 'jax[cuda12]'" if device == "gpu" else ""
         raise SettingsError(f"--device {device}: JAX finds none here{hint}") from error
+
+
+@contextmanager
+def handling(signals: Iterable[signal.Signals], handler: Callable[[int, FrameType | None], Any]) -> Generator[None]:
+    """Handle signals while the block runs, then restore the earlier handlers.
+
+    Signals that are ignored stay so, as SIGHUP under `nohup`. Outside the main thread, Python can handle none.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        signals = ()
+    handled = [number for number in signals if signal.getsignal(number) is not signal.SIG_IGN]
+    earlier = {number: signal.signal(number, handler) for number in handled}
+    try:
+        yield
+    finally:
+        for number, before in earlier.items():
+            signal.signal(number, before)
 
 
 def pin_cores(cores: Sequence[int]) -> None:

@@ -137,7 +137,7 @@ class Training(Observer):
                 f"{self.folder.facts['saved_step']}: put the checkpoints back, or start a new run in another folder"
             )
         counters = found or Counters()
-        self.checkpoints.sweep()
+        self.checkpoints.remove_leftovers()
         self.folder.cut(counters.log_lengths)
         self.snapshots.cut(counters.steps)
         device = jax.devices()[0]

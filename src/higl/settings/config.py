@@ -231,6 +231,11 @@ class Config:
         return self.algo == "higl" and self.landmarks.coverage + self.landmarks.novelty > 0
 
     @property
+    def uses_novelty(self) -> bool:
+        """Whether some landmarks are novel states."""
+        return self.uses_landmarks and self.landmarks.novelty > 0
+
+    @property
     def uses_adjacency(self) -> bool:
         """Whether a loss keeps subgoals near the pseudo-landmark (HIGL) or near the current state (HRAC)."""
         return self.algo != "hiro"

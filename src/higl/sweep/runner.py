@@ -17,6 +17,7 @@ from types import FrameType
 
 from rich.console import Console
 
+from higl.run.process import handling
 from higl.sweep.backend import Backend, EndedRun
 from higl.sweep.board import Board
 from higl.sweep.launch import write_settings
@@ -60,12 +61,8 @@ class Stopper:
             self.signal = number if self.signal is None else self.signal
             self.count += 1
 
-        handlers = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
+        with handling((signal.SIGINT, signal.SIGTERM), note):
             yield
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
 
 
 def run_sweep(plan: Sequence[PlannedRun], backend: Backend, console: Console, title: str = "") -> Summary:
