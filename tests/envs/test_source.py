@@ -38,6 +38,18 @@ def test_a_given_environment_keeps_the_reward_that_it_was_made_with():
     assert Source(gymnasium.make("higl/PointMaze-v0", reward="dense"), reward="sparse").reward == "dense"
 
 
+@pytest.mark.parametrize("env", ["support.tiny:tests/Tiny-v0", make, make()])
+def test_each_environment_is_checked_once(env, monkeypatch):
+    checked = []
+    for module in ("make", "source"):
+        monkeypatch.setattr(f"higl.envs.{module}.check_env", lambda env, name: checked.append(env))
+    source = Source(env, test_env=env)
+    source.training_env(num_envs=1, observe_achieved=False, processes=False)
+    assert len(checked) == 1
+    source.test_env(observe_achieved=False)
+    assert len(checked) == 2
+
+
 def test_several_environments():
     vector = Source(make).training_env(num_envs=3, observe_achieved=True, processes=False)
     assert vector.num_envs == 3

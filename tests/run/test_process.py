@@ -1,15 +1,17 @@
-"""Setting up a process: one compilation cache, whether or not JAX is imported already."""
+"""Setting up a process: one compilation cache, whether or not JAX is imported already; and handling signals."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 
 import jax
 import pytest
 
 from higl.errors import SettingsError
-from higl.run.process import compilation_cache, pin_cores, use_compilation_cache
+from higl.run.process import compilation_cache, handling, pin_cores, use_compilation_cache
 
 VARIABLES = (
     "JAX_COMPILATION_CACHE_DIR",
@@ -63,3 +65,39 @@ def test_without_a_writable_place_there_is_no_cache(tmp_path, monkeypatch):
 def test_a_core_that_does_not_exist():
     with pytest.raises(SettingsError, match="--cores: no core 100000"):
         pin_cores([100_000])
+
+
+@pytest.fixture
+def usual(request):
+    """Set the handler of SIGUSR1, and restore it afterwards."""
+    before = signal.signal(signal.SIGUSR1, request.param)
+    yield request.param
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("usual", [signal.SIG_DFL], indirect=True)
+def test_signals_are_handled_while_the_block_runs(usual):
+    received = []
+    with handling([signal.SIGUSR1], lambda number, _: received.append(number)):
+        signal.raise_signal(signal.SIGUSR1)
+    assert received == [signal.SIGUSR1]
+    assert signal.getsignal(signal.SIGUSR1) is usual
+
+
+@pytest.mark.parametrize("usual", [signal.SIG_IGN], indirect=True)
+def test_a_signal_that_is_ignored_stays_ignored(usual):
+    with handling([signal.SIGUSR1], lambda number, _: pytest.fail("handled")):
+        signal.raise_signal(signal.SIGUSR1)
+
+
+def test_another_thread_handles_no_signals():
+    entered = []
+
+    def work() -> None:
+        with handling([signal.SIGUSR1], lambda number, _: None):
+            entered.append(signal.getsignal(signal.SIGUSR1))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert entered == [signal.getsignal(signal.SIGUSR1)]
