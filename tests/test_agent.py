@@ -421,7 +421,8 @@ def test_greedy_episodes_are_trained_on_once_subgoals_are_no_longer_random(monke
         explored.append(explore)
         return collect_episode(env, policy, seed, explore=explore)
 
-    monkeypatch.setattr("higl.run.loop.collect_episode", collect)
+    for module in ("loop", "measure"):
+        monkeypatch.setattr(f"higl.run.{module}.collect_episode", collect)
     high = SMALL.get("high", {}) | {"random_steps": 40}
     agent(greedy=greedy, high=high, evaluation={"every": 1_000, "episodes": 1}).learn(100)
     # Five training episodes of 20 steps, then the evaluation at the end.
