@@ -1,4 +1,4 @@
-"""Convert stored settings after a setting was added, dropped or renamed in `settings/config.py`.
+"""Convert stored settings after a setting was added or dropped in `settings/config.py`.
 
     python tools/convert_settings.py results src/higl/pretrained --set landmarks.central=false --drop landmarks.middle
 
