@@ -51,6 +51,18 @@ def actions(learned: Agent, seed: int = 1) -> np.ndarray:
     return np.stack(found)
 
 
+@pytest.mark.parametrize("steps", [0, -5, 10.5, float("inf"), float("nan"), "10"])
+def test_steps_to_learn_are_a_whole_number(steps):
+    with pytest.raises(SettingsError, match=r"learn: steps = .*: expected a whole number, 1 or more"):
+        agent().learn(steps)
+
+
+def test_steps_to_learn_may_be_written_with_an_exponent(tmp_path):
+    learned = agent().learn(5e1, log_dir=tmp_path / "run")
+    assert learned.config.steps == 50
+    assert higl.HIGL.load(tmp_path / "run", make).steps == learned.steps
+
+
 def test_importing_the_package_does_not_import_jax():
     """So that `higl --help` starts at once."""
     program = "import sys, higl, higl.cli; higl.cli.usage(); sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"

@@ -114,7 +114,7 @@ class Agent:
 
     def learn(
         self,
-        steps: int,
+        steps: float,
         *,
         callback: Callback | None = None,
         log_dir: str | Path | None = None,
@@ -136,8 +136,9 @@ class Agent:
             EpisodeError: the environment failed.
             NotFiniteError: a learned quantity became NaN or infinite.
         """
-        if steps < 1:
-            raise SettingsError(f"learn: steps = {steps}: expected a positive number")
+        if not isinstance(steps, (int, float, np.number)) or steps < 1 or not float(steps).is_integer():
+            raise SettingsError(f"learn: steps = {steps!r}: expected a whole number, 1 or more")
+        steps = int(steps)  # 1e5 is one, too
         self._check_can_learn("learn")
         if self._folder is not None and self._failed:  # its learner is ahead of the checkpoint to continue from
             self.learner = None

@@ -44,7 +44,15 @@ def test_layers(tmp_path):
         high=replace(base.high, relabel=True),
     )
     assert config == expected
-    assert build_config({"task": "pusher"}, file).adjacency == preset("pusher", "hrac").adjacency
+    other = build_config({"task": "pusher"}, file)
+    assert other.task == "pusher"
+    assert other.adjacency == preset("pusher", "hrac").adjacency
+
+
+def test_a_task_has_one_name_in_files_and_flags(tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_text('task = "higl/PointMaze-v0"\n')
+    assert build_config({}, file).task == build_config({"task": "higl/PointMaze-v0"}).task == "point-maze"
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,10 @@ def build_config(flags: Layer, file: Path | None = None) -> Config:
     for name in chosen:
         _convert({name: chosen[name]})
     config = preset(chosen["task"], chosen["algo"], chosen["preset"])
+    task = config.task  # of the last layer that names one, by its short name
     if file is not None:
         config = _from_file(file, config, layers[0])
-    return replace(apply(config, flags), task=config.task)
+    return replace(apply(config, flags), task=task)
 
 
 def given_settings(flags: Layer, file: Path | None = None) -> set[str]:
