@@ -20,7 +20,7 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 from higl.settings.config import Config, Preset
-from higl.settings.fields import field_texts
+from higl.settings.field_texts import field_texts
 from higl.settings.flat import flat_config
 from higl.settings.presets import PRESET_TASKS, preset
 

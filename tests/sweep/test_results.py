@@ -9,8 +9,8 @@ from support.sweeps import make_run
 
 from higl.errors import ResultsError
 from higl.run.naming import algorithm_name
+from higl.sweep.aggregate import final_success
 from higl.sweep.results import add_run, add_test, read_result, read_results
-from higl.sweep.statistics import final_success
 
 ROOT = Path(__file__).resolve().parents[2]
 

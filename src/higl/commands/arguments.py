@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from higl.errors import SettingsError
-from higl.settings.fields import field_texts
+from higl.settings.field_texts import field_texts
 from higl.settings.flat import Layer
 from higl.settings.layers import check_names, describe
 from higl.text import did_you_mean

@@ -22,7 +22,7 @@ from higl.run.reading import last_step, read_config, read_evaluations, read_fact
 from higl.settings.config import Config
 from higl.settings.flat import differing
 from higl.settings.layers import to_toml
-from higl.sweep.statistics import SeedCurve
+from higl.sweep.aggregate import SeedCurve
 
 RESULT_FACTS = "facts.json"
 TEST = "test.json"

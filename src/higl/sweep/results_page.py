@@ -14,8 +14,7 @@ import numpy as np
 
 from higl.figures.groups import ALGORITHM_ORDER
 from higl.run.naming import algorithm_title, task_title
-from higl.sweep.results import Result, read_results
-from higl.sweep.statistics import (
+from higl.sweep.aggregate import (
     FINAL_WINDOW,
     SeedCurve,
     Statistic,
@@ -26,6 +25,7 @@ from higl.sweep.statistics import (
     steps_to,
     stratified_iqm,
 )
+from higl.sweep.results import Result, read_results
 from higl.text import counted, duration, steps_text
 
 COMMAND = "higl results table"

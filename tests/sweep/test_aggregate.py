@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from higl.sweep.statistics import (
+from higl.sweep.aggregate import (
     SeedCurve,
     Statistic,
     aggregate,
