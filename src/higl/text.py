@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Iterable
 
 
@@ -57,3 +58,8 @@ def did_you_mean(name: str, known: Iterable[str], flag: str = "") -> str:
     found = found or [other for other in known if other.rpartition(".")[2] == name][:1]
     found = found or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"; did you mean {flag}{found[0]}?" if found else ""
+
+
+def timestamp() -> str:
+    """Return the time in UTC, to the second: 2026-01-31T08:00:00Z."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -14,6 +14,7 @@ from rich.table import Table
 from higl.commands.arguments import Argument, Switch
 from higl.commands.command import command
 from higl.errors import WrongFolderError
+from higl.run.progress import STATUS_STYLES
 from higl.run.reading import RunState, is_run, run_folders, run_state
 
 # Columns of a terminal from which on the table shows everything.
@@ -52,7 +53,6 @@ def runs(options: RunsOptions) -> int:
 
 def runs_table(states: list[RunState], width: int) -> Table:
     """Return the runs as a table; a narrow one omits the columns that default folder names contain."""
-    colours = {"running": "green", "finished": "bold", "stopped": "yellow", "failed": "red", "damaged": "red"}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("run", overflow="fold")
     for name in ("state", "task", "algo", "reward", "seed")[: 5 if width >= _WIDE else 2]:
@@ -60,7 +60,7 @@ def runs_table(states: list[RunState], width: int) -> Table:
     for name in ("step", "done", "success"):
         table.add_column(name, justify="right", no_wrap=True)
     for state in states:
-        cells = [state.run.replace("[", "\\["), f"[{colours[state.state]}]{state.state}[/]", state.task]
+        cells = [state.run.replace("[", "\\["), f"[{STATUS_STYLES[state.state]}]{state.state}[/]", state.task]
         if width >= _WIDE:
             cells += [state.algo, state.reward, str(state.seed)]
         done = f"{min(1.0, state.step / state.steps):.0%}" if state.steps else ""

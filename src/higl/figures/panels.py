@@ -12,6 +12,7 @@ import numpy as np
 from higl.figures.groups import Group, group_runs
 from higl.figures.statistics import (
     LEVEL,
+    SMOOTHED_EVALUATIONS,
     Smoothing,
     Spread,
     binned,
@@ -50,8 +51,6 @@ _SPREADS = {
     "range": "mean over seeds; band: lowest to highest seed",
     "none": "mean over seeds",
 }
-# Evaluations in the window of the automatic smoothing.
-_SMOOTHED_EVALUATIONS = 5
 # Points of a training curve.
 _BINS = 100
 
@@ -163,7 +162,7 @@ def evaluation_panels(
 def automatic_smoothing(runs: Sequence[Run]) -> Smoothing:
     """Return one window for all runs: five times the median distance between two evaluations."""
     gaps = [np.median(np.diff(run.evaluations["step"])) for run in runs if len(run.evaluations["step"]) > 1]
-    return Smoothing(_SMOOTHED_EVALUATIONS * float(np.median(gaps)) if gaps else 0.0)
+    return Smoothing(SMOOTHED_EVALUATIONS * float(np.median(gaps)) if gaps else 0.0)
 
 
 def _by_task(groups: Sequence[Group]) -> dict[str, list[Group]]:

@@ -23,7 +23,7 @@ from higl import __version__
 from higl.figures import svg
 from higl.figures.goal_space import goal_size, load_snapshots, projections, success_of
 from higl.figures.panels import LOSSES, PROGRESS, Panel, StageTimes, evaluation_panels, metric_panels, stage_times
-from higl.figures.statistics import rolling_mean
+from higl.figures.statistics import SMOOTHED_EVALUATIONS, rolling_mean
 from higl.figures.style import dashes, stage_colour
 from higl.run.files import replace_file
 from higl.run.naming import algorithm_title, task_title
@@ -35,7 +35,6 @@ from higl.text import duration, steps_text, value_text
 MAX_MOMENTS = 40
 """Largest number of snapshots in a run's slider."""
 MAX_VIDEO_BYTES = 24_000_000
-_AVERAGED_EVALUATIONS = 5
 _SELECTED = {
     "high/selected_coverage": "share of selections: coverage landmarks",
     "high/selected_novelty": "share of selections: novelty landmarks",
@@ -248,7 +247,7 @@ def _success_rates(run: Run) -> tuple[str, str]:
     values = values[np.isfinite(values)]
     if len(values) == 0:
         return "none yet", "none yet"
-    means = rolling_mean(values, _AVERAGED_EVALUATIONS)
+    means = rolling_mean(values, SMOOTHED_EVALUATIONS)
     return f"{means[-1]:.0%}", f"{means.max():.0%}"
 
 

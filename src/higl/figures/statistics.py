@@ -15,6 +15,8 @@ Spread = Literal["std", "sem", "range", "none"]
 
 LEVEL = 0.95
 """Confidence level of bootstrap intervals."""
+SMOOTHED_EVALUATIONS = 5
+"""Consecutive evaluations that are averaged, so that a single lucky one does not count."""
 BOOTSTRAP_DRAWS = 2_000
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,6 +26,7 @@ from higl.algo.learner import Learner
 from higl.algo.replay import Buffer
 from higl.errors import CheckpointError
 from higl.run.files import flush_folder, write_durably
+from higl.text import timestamp
 
 FORMAT = 2
 KEPT = 2
@@ -130,7 +130,7 @@ def _write(place: Path, arrays: Arrays, counters: Counters) -> None:
     manifest = {
         "format": FORMAT,
         "higl": __version__,
-        "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "written": timestamp(),
         "counters": asdict(counters),
         "files": {_STATE: {"bytes": len(state), "sha256": hashlib.sha256(state).hexdigest()}},
     }

@@ -34,9 +34,11 @@ from higl.run.files import (
     unfinished,
 )
 from higl.run.observers import Observer, Row
+from higl.run.process import cpu_info
 from higl.run.reading import is_run, read_config, read_facts
 from higl.settings.config import Config
 from higl.settings.layers import to_toml
+from higl.text import timestamp
 
 # Files that may be left of a run that was killed while its folder was being created.
 _EARLY_FILES = {CONFIG, METRICS, EVALUATIONS, LOG, LOCK, *(unfinished(Path(name)).name for name in (CONFIG, FACTS))}
@@ -160,7 +162,7 @@ class RunFolder(Observer):
             raise WrongFolderError(f"{path} is not empty (it contains {strangers[0]}): choose another folder")
         lock = Lock(path)
         replace_file(path / CONFIG, to_toml(config).encode())
-        facts = {"format": FORMAT, "created": now(), "status": "running", "saved_step": None, "starts": []}
+        facts = {"format": FORMAT, "created": timestamp(), "status": "running", "saved_step": None, "starts": []}
         return cls(path, config, facts, lock, warn)
 
     @classmethod
@@ -194,7 +196,7 @@ class RunFolder(Observer):
     def start(self, cores: int, device: str, from_step: int) -> list[str]:
         """Record a start on this machine; return how it differs from the last one."""
         here = {
-            "started": now(),
+            "started": timestamp(),
             "from_step": from_step,
             "host": platform.node(),
             "process": os.getpid(),
@@ -215,7 +217,7 @@ class RunFolder(Observer):
 
     def update(self, **facts: Any) -> None:
         """Update facts in `run.json`."""
-        self.facts |= facts | {"updated": now()}
+        self.facts |= facts | {"updated": timestamp()}
         try:
             replace_file(self.path / FACTS, (json.dumps(self.facts, indent=1) + "\n").encode())
         except OSError as error:
@@ -237,7 +239,7 @@ class RunFolder(Observer):
 
     def log(self, text: str) -> None:
         """Append a dated line to `log.txt`."""
-        self._append(self._log, f"{now()} {text}")
+        self._append(self._log, f"{timestamp()} {text}")
 
     def note(self, text: str) -> None:
         """Log a message."""
@@ -280,11 +282,6 @@ class RunFolder(Observer):
 # --- Facts about the machine ----------------------------------------------------------------------------------------
 
 
-def now() -> str:
-    """Return the time in UTC, to the second."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
 def _differences(before: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """Return how two starts differ in what can change the numbers: machine, device and versions."""
 
@@ -304,11 +301,7 @@ def _version(package: str) -> str | None:
 
 
 def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+    return cpu_info("model name") or platform.processor() or platform.machine()
 
 
 def _commit() -> str | None:

@@ -128,9 +128,14 @@ def compilation_cache() -> Path | None:
 
 def _processor_kind() -> str:
     """Name the processor by its features: a program compiled for others may not run on it."""
+    features = cpu_info("flags") or cpu_info("Features") or platform.processor()
+    return f"{platform.machine()}-{hashlib.sha256(features.encode()).hexdigest()[:8]}"
+
+
+def cpu_info(name: str) -> str | None:
+    """Return an entry of the first core in /proc/cpuinfo; None if there is none."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        features = next(line for line in lines if line.startswith(("flags", "Features")))
-    except (OSError, StopIteration):
-        features = platform.processor()
-    return f"{platform.machine()}-{hashlib.sha256(features.encode()).hexdigest()[:8]}"
+    except OSError:
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), None)

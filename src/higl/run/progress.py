@@ -17,6 +17,9 @@ from rich.text import Text
 from higl.run.observers import Observer, Row
 from higl.text import duration
 
+STATUS_STYLES = {"running": "green", "finished": "bold", "stopped": "yellow", "failed": "red", "damaged": "red"}
+"""How a terminal shows where a run stands."""
+
 # Episodes over which speed and success are averaged.
 _WINDOW = 20
 _PLAIN_LINE_SECONDS = 30.0

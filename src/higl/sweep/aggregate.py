@@ -10,12 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from higl.figures.statistics import BOOTSTRAP_DRAWS, percentile_interval, rolling_mean, stratified_bootstrap
+from higl.figures.statistics import (
+    BOOTSTRAP_DRAWS,
+    SMOOTHED_EVALUATIONS,
+    percentile_interval,
+    rolling_mean,
+    stratified_bootstrap,
+)
 
 FINAL_WINDOW = 50_000
 """Steps at the end of a run over which the final success is averaged: ten evaluations of five episodes."""
-SMOOTHED_EVALUATIONS = 5
-"""Consecutive evaluations whose mean must reach a level, so that a single lucky one does not count."""
 
 
 @dataclass(frozen=True)

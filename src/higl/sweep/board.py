@@ -13,10 +13,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from higl.run.progress import STATUS_STYLES
 from higl.sweep.plan import PlannedRun, RunStatus, read_status
 from higl.text import duration, steps_text
 
-_COLOURS = {"running": "green", "finished": "bold", "stopped": "yellow", "failed": "red", "damaged": "red"}
 _REFRESH_SECONDS = 2.0
 _LINE_SECONDS = 60.0
 # Height of the table without its rows, and the number of rows that are shown in the smallest terminal.
@@ -117,5 +117,5 @@ def runs_table(
         ]
         if hours is not None:
             cells.append("?" if left is None else duration(3600 * left))
-        table.add_row(Text(run.name), Text(status.state, style=_COLOURS.get(status.state, "")), *cells)
+        table.add_row(Text(run.name), Text(status.state, style=STATUS_STYLES.get(status.state, "")), *cells)
     return table
