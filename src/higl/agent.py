@@ -15,7 +15,6 @@ from gymnasium.vector import VectorEnv
 
 from higl.algo.learner import Learner
 from higl.algo.policy import Policy, PolicyState, Spaces
-from higl.envs.adapt import with_achieved
 from higl.envs.make import adapted
 from higl.envs.source import EnvironmentLike, Source
 from higl.errors import SettingsError, TaskError
@@ -257,37 +256,12 @@ class Agent:
             episode_start: Where an episode begins (one truth value, or one for each of a batch): the state is not used.
             deterministic: Without exploration.
         """
-        parts = self._parts(observation)
-        policy = self.policy
         rng = None if deterministic else self._rng()
-        count = len(parts["observation"])
-        begins = np.broadcast_to(np.asarray(False if episode_start is None else episode_start, bool), (count,))
-        if state is None:
-            state = policy.begin(count)
-        elif len(state.clock) != count:
-            raise ValueError(f"predict: a state of {len(state.clock)} observations, and {count} observations")
-        state = replace(state, clock=np.where(begins, 0, state.clock))
-        action, state = policy.step(parts["observation"], parts["achieved_goal"], parts["desired_goal"], state, rng)
-        action = policy.environment_action(action, self._source.action_dtype)
-        single = np.ndim(observation["observation"]) == 1
-        return action[0] if single else action, state
-
-    def _parts(self, observation: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Return the parts of an observation as float32 batches, with the achieved goal in front if need be."""
-        names = ("observation", "achieved_goal", "desired_goal")
-        try:
-            parts = {name: np.atleast_2d(np.array(observation[name], np.float32)) for name in names}
-        except (KeyError, TypeError, IndexError):
-            raise ValueError(f"predict: the observation must be a dict of {', '.join(names)}") from None
-        if self.config.observe_achieved:
-            parts = with_achieved(parts)
-        for name, size in zip(names, (self.spaces.observation, self.spaces.goal, self.spaces.goal), strict=True):
-            shape = parts[name].shape
-            if len(shape) != 2 or shape[1] != size or shape[0] != len(parts["observation"]):
-                raise ValueError(f"predict: {name} has shape {shape}; expected {size} numbers for each observation")
-        return parts
+        dtype = self._source.action_dtype
+        return self.policy.predict(observation, state, episode_start, deterministic, rng=rng, dtype=dtype)
 
     def _rng(self) -> np.random.Generator:
+        """Return the source of the exploration; it outlives the policies, which change with learning."""
         if not hasattr(self, "_generator"):
             self._generator = np.random.default_rng([self.config.seed, 1])
         return self._generator

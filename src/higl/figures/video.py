@@ -185,7 +185,7 @@ def _plan_scene(env: Any, snapshot: Columns | None, takes: list[Take]) -> Column
 
 def _frames(env: Any, policy: Policy, config: Config, takes: list[Take], painter: Painter) -> Iterator[np.ndarray]:
     """Replay the episodes action by action, and yield every picture with its caption."""
-    from higl.algo.low import subgoal_target
+    from higl.algo.subgoals import subgoal_target
     from higl.figures.scene import Moment
 
     for number, take in enumerate(takes, 1):
