@@ -1,7 +1,7 @@
 # `make` alone lists the targets. Every target sets up what it needs: Python 3.11 or newer and make are enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format bench docs lock clean
+.PHONY: help install demo test lint format bench docs release lock clean
 .DELETE_ON_ERROR:
 
 VENV  := .venv
@@ -61,6 +61,10 @@ bench: $(STAMP) ## time env.step, and compare killed and resumed runs
 docs: $(STAMP) ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo "Built: open site/index.html, or '$(PY) -m http.server --directory site' for the search too."
+
+release: $(STAMP) ## build the wheel and the source archive into dist/, and check them
+	rm -rf dist
+	$(PY) tools/release.py dist
 
 # uv keeps the locked versions; `make lock UPGRADE=1` takes the newest. `fewest` locks one version of each package for
 # every Python, so that 3.13 gets what is tested on 3.11.
