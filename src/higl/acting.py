@@ -23,10 +23,10 @@ def load_policy(path: str | Path) -> Policy:
         PolicyFileError: the file is damaged, or was not written by higl.
         RunFolderError: there is no such policy, or the run has none yet.
     """
-    return policy_file.load_policy(find_policy(Path(path)))[0]
+    return policy_file.load_policy(_find(Path(path)))[0]
 
 
-def find_policy(path: Path) -> Path:
+def _find(path: Path) -> Path:
     """Return the policy file that a path or the name of a task stands for.
 
     Raises:
