@@ -73,6 +73,8 @@ def test_a_loaded_policy_acts_as_its_agent(agent, deterministic, tmp_path):
         assert action.shape == (2,)
         np.testing.assert_array_equal(action, expected)
         np.testing.assert_array_equal(one.subgoal, other.subgoal)
+        if step == 0:
+            assert np.array_equal(action, policy.predict(observation, dtype=np.float32)[0]) == deterministic
     one = other = None
     for step in range(8):
         begins = np.array([False, step == 3, step == 5])
