@@ -15,6 +15,7 @@ LAYERS = [
     {"sweep"},
     {"figures"},
     {"__init__"},
+    {"callbacks"},
     {"agent", "pretrained"},
     {"run"},
     {"algo", "envs"},

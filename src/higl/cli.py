@@ -28,6 +28,7 @@ COMMANDS = {
     "render": ("higl.commands.render", "render", "make a video of a run's policy"),
     "report": ("higl.commands.report", "report", "write a report about runs, one HTML page"),
     "watch": ("higl.commands.watch", "watch", "serve the report on this machine while runs train"),
+    "track": ("higl.commands.track", "track", "write a run into Weights & Biases or Trackio"),
     "bench": ("higl.commands.bench", "bench", "time every stage of a run on this machine"),
     "tasks": ("higl.commands.tasks", "tasks", "list the tasks"),
     "show": ("higl.commands.show", "show", "draw a task"),

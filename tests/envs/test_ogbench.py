@@ -35,7 +35,7 @@ def test_spaces_and_tolerance(task, size, radius):
     np.testing.assert_array_equal(observation["achieved_goal"], observation["observation"][:2])
     assert env.unwrapped.task.radius == radius
     goal = observation["desired_goal"]
-    near, far = goal + [radius, 0.0], goal + [radius + 0.01, 0.0]
+    near, far = goal + np.array([radius, 0.0]), goal + np.array([radius + 0.01, 0.0])
     assert env.unwrapped.compute_reward(near, goal, {}) == 0.0
     np.testing.assert_array_equal(env.unwrapped.compute_reward(np.stack([goal, far]), goal, {}), [0.0, -1.0])
 
@@ -102,7 +102,7 @@ def test_success_ends_the_episode():
     for _ in range(100):
         towards = observation["desired_goal"] - observation["achieved_goal"]
         action = np.clip(5 * towards, -1, 1).astype(np.float32)
-        observation, reward, terminated, truncated, info = env.step(action)
+        observation, reward, terminated, _, info = env.step(action)
         assert (reward == 0.0) == info["is_success"] == terminated
         if terminated:
             break

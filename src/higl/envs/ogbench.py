@@ -1,8 +1,8 @@
 """OGBench's mazes as goal environments: `ogbench:pointmaze-medium`, `ogbench:antmaze-large` and so on.
 
-OGBench (Park et al., ICLR 2025) is made for offline learning. It returns the goal in `info`, its goals depend on options
-of `reset`, and it draws from NumPy's global generator. The adapter gives its mazes the usual dictionary, keeps goals,
-tolerance and time limit as OGBench defines them, and makes an episode a function of its seed.
+OGBench (Park et al., ICLR 2025) is made for offline learning. It returns the goal in `info`, its goals depend on
+options of `reset`, and it draws from NumPy's global generator. The adapter gives its mazes the usual dictionary, keeps
+goals, tolerance and time limit as OGBench defines them, and makes an episode a function of its seed.
 """
 
 from __future__ import annotations
