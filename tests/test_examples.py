@@ -75,7 +75,7 @@ def cells(path: Path) -> list[str]:
 @pytest.mark.slow
 def test_notebook(tmp_path):
     """Its code runs from top to bottom in one process, with fewer steps."""
-    code = "\n".join(cells(EXAMPLES / "quickstart.ipynb"))
+    code = "\n".join(cells(EXAMPLES / "quickstart.ipynb")).removeprefix("%matplotlib inline\n")
     assert "learn(10_000" in code
     assert '"every": 1_000' in code
     program = tmp_path / "notebook.py"

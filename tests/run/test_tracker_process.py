@@ -72,10 +72,11 @@ def test_a_tracker_that_fails_or_blocks_neither_stops_nor_slows_a_run(tmp_path, 
         assert tiny.evaluations(tmp_path / name) == tiny.evaluations(tmp_path / "alone")
 
 
-def test_the_end_waits_for_a_limited_time_and_leaves_no_process(tmp_path, monkeypatch):
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_end_waits_for_a_limited_time_and_leaves_no_process(tmp_path, monkeypatch, stopped):
     """The process is ended although it is blocked, and `begin` and `pause` return at once."""
     warnings: list[str] = []
-    monkeypatch.setattr(tracker_process, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(tracker_process, "STOPPED_WAIT_SECONDS" if stopped else "WAIT_SECONDS", 0.1)
     monkeypatch.setattr(tracker_process.sys, "executable", str(_sleeper(tmp_path)))
     process = TrackerProcess(tmp_path, "wandb", warnings.append)
     start = time.monotonic()
@@ -84,7 +85,7 @@ def test_the_end_waits_for_a_limited_time_and_leaves_no_process(tmp_path, monkey
         process.pause()
     assert time.monotonic() - start < 5
     number = process._process.pid
-    process.finish()
+    process.finish(stopped=stopped)
     assert warnings == [
         f"tracker wandb did not finish in 0.1 s and was ended. `higl track {tmp_path} --tracker wandb` writes the rest",
     ]

@@ -24,6 +24,8 @@ from higl.run.observers import Observer
 
 WAIT_SECONDS = 60.0
 """Longest time that a run waits for its tracker, after the run itself has ended."""
+STOPPED_WAIT_SECONDS = 10.0
+"""The same for a run that a signal has stopped: whoever sent it may not wait long."""
 
 _RECORD, _LOG = "record.json", "log.txt"
 
@@ -116,16 +118,21 @@ class TrackerProcess(Observer):
             if process.returncode:
                 self._warn(f"tracker {self._name} failed ({self._reason()}); the run continues. {self._again}")
 
-    def finish(self) -> None:
-        """Wait for the process for a while, then end it; call this when the run folder is closed."""
+    def finish(self, *, stopped: bool = False) -> None:
+        """Wait for the process for a while, then end it; call this when the run folder is closed.
+
+        Args:
+            stopped: whether a signal has stopped the run.
+        """
         process = self._process
         if process is None:
             return
+        seconds = STOPPED_WAIT_SECONDS if stopped else WAIT_SECONDS
         try:
-            process.wait(WAIT_SECONDS)
+            process.wait(seconds)
             self.pause()
         except subprocess.TimeoutExpired:
-            self._warn(f"tracker {self._name} did not finish in {WAIT_SECONDS:g} s and was ended. {self._again}")
+            self._warn(f"tracker {self._name} did not finish in {seconds:g} s and was ended. {self._again}")
         finally:  # also on Ctrl-C
             self._process = None
             if process.poll() is None:

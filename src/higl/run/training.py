@@ -82,12 +82,15 @@ def open_training(
         folder.facts["test_env"] = test_env_name
     processes = make_processes(path, trackers, progress.warn)
     observers = [progress, *processes]
+    stopped = True
     try:
-        yield Training(folder, env, test_env, observers, 60 * checkpoint_minutes, callbacks, how_to_continue)
+        training = Training(folder, env, test_env, observers, 60 * checkpoint_minutes, callbacks, how_to_continue)
+        yield training
+        stopped = training.loop.stop_signal is not None
     finally:
         folder.close()
         for process in processes:  # now: they follow the run until its folder is closed
-            process.finish()
+            process.finish(stopped=stopped)
 
 
 class Training(Observer):
