@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 from support import tiny
-from support.commands import tell
+from support.commands import tell, wait_for
 
 from higl.run.reading import read_evaluations, read_metrics
 
@@ -46,6 +46,18 @@ def test_two_processes_cannot_write_one_record(run_folder, capsys):
     lock.release()
     assert code == 1
     assert "is in use by process" in error
+
+
+def test_a_tracker_that_is_ended_finishes_its_record(run_folder):
+    from higl.run.folder import Lock
+
+    lock = Lock(run_folder)  # so that the run seems to be trained
+    process = tiny.start("track", run_folder, "--tracker", "support.trackers:Listing")
+    wait_for((run_folder / "trackers" / "support.trackers-Listing" / "record.json").is_file, process)
+    process.terminate()
+    assert process.wait(60) == 143, process.communicate()
+    lock.release()
+    assert (run_folder / "listed-0.json").is_file()
 
 
 def test_a_failing_tracker_is_one_line_below_its_traceback(run_folder, capsys, monkeypatch):

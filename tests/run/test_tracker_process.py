@@ -76,6 +76,7 @@ def test_a_tracker_that_fails_or_blocks_neither_stops_nor_slows_a_run(tmp_path, 
 def test_the_end_waits_for_a_limited_time_and_leaves_no_process(tmp_path, monkeypatch, stopped):
     """The process is ended although it is blocked, and `begin` and `pause` return at once."""
     warnings: list[str] = []
+    monkeypatch.setattr(tracker_process, "END_SECONDS", 0.1)
     monkeypatch.setattr(tracker_process, "STOPPED_WAIT_SECONDS" if stopped else "WAIT_SECONDS", 0.1)
     monkeypatch.setattr(tracker_process.sys, "executable", str(_sleeper(tmp_path)))
     process = TrackerProcess(tmp_path, "wandb", warnings.append)

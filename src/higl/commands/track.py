@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from higl.commands.arguments import Argument, Run
 from higl.commands.command import command, only_run
 from higl.errors import SettingsError, TrackerError
 from higl.run.folder import Lock
+from higl.run.process import handling
 from higl.run.tracker_process import read_written, tracker_folder
 from higl.run.trackers import Tracker, make_tracker
 
@@ -42,10 +44,16 @@ def track(options: TrackOptions) -> int:
     lock = Lock(folder)
     os.nice(10)  # training comes first
     try:
-        _follow(options.tracker, tracker, run)
+        with handling([signal.SIGTERM], _stop):
+            _follow(options.tracker, tracker, run)
     finally:
         lock.release()
     return 0
+
+
+def _stop(number: int, frame: object) -> None:
+    """Let the tracker finish its record."""
+    raise SystemExit(128 + number)
 
 
 def _follow(name: str, tracker: Tracker, run: Path) -> None:

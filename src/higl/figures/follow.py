@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -43,9 +44,9 @@ class Follower:
     def follow(self) -> None:
         """Follow the run until no process works on it; make the video if it is finished."""
         path, written = self._run.path, self._written
-        self._tracker.begin(Record(path, self._run.settings, written.id, written.step))
-        save_written(path, written)
         try:
+            self._tracker.begin(Record(path, self._run.settings, written.id, written.step))
+            save_written(path, written)
             working = True
             while working:
                 working = is_locked(path)  # first: then everything that the run has written is read
@@ -55,8 +56,11 @@ class Follower:
                     time.sleep(_EVERY)
             self._write_video()
             save_written(path, self._written)
-        finally:
-            self._tracker.end()
+        except BaseException:
+            with suppress(Exception):  # the first failure is the one to report
+                self._tracker.end()
+            raise
+        self._tracker.end()
 
     def _write_new(self) -> None:
         """Write what is new, in the order of steps."""
@@ -68,7 +72,7 @@ class Follower:
         for row in read_evaluations(self._run.path).rows:
             later = row["step"] > written.evaluation
             new += [(int(row["step"]), partial(self._write_evaluation, row))] if later else []
-        for snapshot in list_snapshots(self._run):
+        for snapshot in list_snapshots(replace(self._run, notices=[])):
             new += [(snapshot.step, partial(self._write_map, snapshot))] if snapshot.step > written.map else []
         for _, write in sorted(new, key=lambda item: item[0]):
             write()

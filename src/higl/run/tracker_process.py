@@ -26,6 +26,8 @@ WAIT_SECONDS = 60.0
 """Longest time that a run waits for its tracker, after the run itself has ended."""
 STOPPED_WAIT_SECONDS = 10.0
 """The same for a run that a signal has stopped: whoever sent it may not wait long."""
+END_SECONDS = 5.0
+"""Time that a tracker then has to finish its record."""
 
 _RECORD, _LOG = "record.json", "log.txt"
 
@@ -135,14 +137,23 @@ class TrackerProcess(Observer):
             self._warn(f"tracker {self._name} did not finish in {seconds:g} s and was ended. {self._again}")
         finally:  # also on Ctrl-C
             self._process = None
-            if process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            _end(process)
 
     def _reason(self) -> str:
         lines = (tracker_folder(self._run, self._name) / _LOG).read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else "see its log"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask a process to finish its record; if it does not, end it and all that it has started."""
+    if process.poll() is None:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(END_SECONDS)
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def make_processes(run: Path, names: Iterable[str], warn: Callable[[str], None]) -> list[TrackerProcess]:
