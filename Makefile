@@ -68,9 +68,12 @@ release: $(STAMP) ## build the wheel and the source archive into dist/, and chec
 
 # uv keeps the locked versions; `make lock UPGRADE=1` takes the newest. `fewest` locks one version of each package for
 # every Python, so that 3.13 gets what is tested on 3.11.
+# The other extras are left out: together they would double the download (dm_control, wandb's server, a web server), and
+# trackio needs an older Pillow.
+EXTRAS := robotics ray slurm tensorboard onnx docs dev
 lock: | $(PY) ## write requirements.lock from pyproject.toml (UPGRADE=1: newest versions)
 	@test -x $(VENV)/bin/uv || $(PY) -m pip install --quiet uv
-	$(VENV)/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+	$(VENV)/bin/uv pip compile pyproject.toml $(addprefix --extra ,$(EXTRAS)) --universal --python-version 3.11 \
 		--fork-strategy fewest --generate-hashes --system-certs --no-emit-index-url --no-emit-find-links \
 		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --quiet --output-file requirements.lock
 

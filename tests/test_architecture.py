@@ -15,7 +15,7 @@ LAYERS = [
     {"sweep"},
     {"figures"},
     {"__init__"},
-    {"acting"},
+    {"acting", "callbacks"},
     {"agent", "pretrained"},
     {"run"},
     {"algo", "envs"},

@@ -38,10 +38,14 @@ def locked() -> dict[str, list[Version]]:
     return pins
 
 
+def locked_extras() -> list[str]:
+    return re.search(r"^EXTRAS := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+
+
 def required() -> list[Requirement]:
     project = PYPROJECT["project"]
     groups = [project["dependencies"], PYPROJECT["build-system"]["requires"]]
-    groups += project["optional-dependencies"].values()
+    groups += [project["optional-dependencies"][name] for name in locked_extras()]
     return [Requirement(text) for group in groups for text in group]
 
 
@@ -82,6 +86,10 @@ def test_dependency_is_locked(requirement):
     assert versions, f"{requirement.name} is not in requirements.lock: run `make lock`"
     for version in versions:
         assert version in requirement.specifier, f"{requirement} but the lock has {version}: run `make lock`"
+
+
+def test_only_extras_that_tests_can_do_without_are_not_locked():
+    assert set(PYPROJECT["project"]["optional-dependencies"]) - set(locked_extras()) == {"ogbench", "trackio", "wandb"}
 
 
 def test_one_version():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -29,13 +30,14 @@ from higl.run.observers import Callback, CallbackObserver, Observer
 from higl.run.policy_file import load_policy, save_policy
 from higl.run.process import use_compilation_cache
 from higl.run.progress import Silent, make_progress
-from higl.run.reading import is_run, read_config
+from higl.run.reading import is_run, read_config, read_facts
+from higl.run.trackers import make_tracker
 from higl.run.training import open_training
 from higl.settings.config import Algorithm, Config, Preset, Reward
 from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.flat import flat
 from higl.settings.layers import build_config
-from higl.settings.presets import has_preset
+from higl.settings.presets import has_preset, has_rewards
 
 # How the task and the algorithm are chosen in Python.
 _INSTEAD = {"task": "give the task's name as the environment", "algo": "use higl.HIGL, higl.HRAC or higl.HIRO"}
@@ -45,15 +47,23 @@ class Agent:
     """Base class of `HIGL`, `HRAC` and `HIRO`.
 
     Args:
-        env: A task's short name, any Gymnasium id, an environment, or a function that makes one.
+        env: A task's short name, any Gymnasium id, an environment, or a function that makes one. For several at once: a
+            list of such functions, or a vector environment that Gymnasium made of them (`gymnasium.make_vec`).
         reward: "sparse" or "dense", for the tasks that come with the package.
         seed: Seed of all randomness.
         preset: Preset to start from, for the tasks that come with the package: "best" or "paper".
         test_env: Environment of the evaluations. Not given: the task's test mode; another of what `env` makes; or
             `env` itself.
         verbose: Print the derived settings, and show the progress of `learn`.
-        settings: Any setting of `higl.settings.config`, as `landmarks={"coverage": 10}` or
-            `**{"landmarks.coverage": 10}`; `num_envs=4` collects from four environments at once.
+        num_envs: Number of environments that collect episodes at the same time.
+        low: Settings of the low level, such as `{"hidden": (64, 64)}`; not given: from the preset, or derived.
+        high: Settings of the high level.
+        adjacency: Settings of the adjacency network.
+        novelty: Settings of random network distillation.
+        landmarks: Settings of landmarks and planner, such as `{"coverage": 10, "novelty": 10}`.
+        evaluation: Settings of the evaluations during training, such as `{"every": 1000, "episodes": 10}`.
+        settings: Any other setting: `greedy`, `time_limit`, `observe_achieved`; or one by its dotted name,
+            `**{"landmarks.coverage": 10}`. The page "Settings" lists them all.
 
     For an environment without a preset, settings are derived from its spaces and a few random episodes, and printed.
 
@@ -64,6 +74,11 @@ class Agent:
 
     algo: ClassVar[Algorithm]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        shared = inspect.getdoc(Agent) or ""  # so that `help(HIGL)` shows the arguments
+        cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{shared.partition(chr(10) * 2)[2]}"
+
     def __init__(
         self,
         env: EnvironmentLike,
@@ -73,15 +88,26 @@ class Agent:
         preset: Preset = "best",
         test_env: EnvironmentLike | None = None,
         verbose: bool = True,
+        num_envs: int | None = None,
+        low: Mapping[str, Any] | None = None,
+        high: Mapping[str, Any] | None = None,
+        adjacency: Mapping[str, Any] | None = None,
+        novelty: Mapping[str, Any] | None = None,
+        landmarks: Mapping[str, Any] | None = None,
+        evaluation: Mapping[str, Any] | None = None,
         **settings: Any,
     ):
         use_compilation_cache()
         self.verbose = verbose
-        self._given = flat(settings)
+        named: dict[str, Any] = {"low": low, "high": high, "adjacency": adjacency, "novelty": novelty}
+        named |= {"landmarks": landmarks, "evaluation": evaluation, "num_envs": num_envs}
+        self._given = flat({name: value for name, value in named.items() if value is not None} | settings)
         for name in ("task", "algo"):
             if name in self._given:
                 raise SettingsError(f"{name} = {self._given[name]!r}: not a setting of an agent; {_INSTEAD[name]}")
         self._source = Source(env, test_env, reward)
+        if self._source.count is not None:
+            self._given.setdefault("num_envs", self._source.count)
         named = {"task": self._source.task, "algo": self.algo, "preset": preset}
         config = build_config(named | {"reward": self._source.reward, "seed": seed} | self._given)
         self.derived = []
@@ -104,6 +130,14 @@ class Agent:
         self._folder: Path | None = None
         self._failed = False
 
+    def __repr__(self) -> str:
+        config = self.config
+        parts = [repr(config.task), *([f"reward={config.reward!r}"] if has_rewards(config.task) else [])]
+        parts += [f"preset={config.preset!r}"] * (config.preset != "best") + [f"seed={config.seed}"]
+        parts += [f"num_envs={config.num_envs}"] * (config.num_envs > 1)
+        learned = "acts only" if self.learner is None and self._policy is not None else f"{self.steps:,} steps learned"
+        return f"<{type(self).__name__}({', '.join(parts)}): {learned}>"
+
     # --- Learning ---
 
     @property
@@ -113,10 +147,12 @@ class Agent:
 
     def learn(
         self,
-        steps: float,
+        steps: float | None = None,
         *,
-        callback: Callback | None = None,
+        total_timesteps: float | None = None,
+        callback: Callback | Sequence[Callback] | None = None,
         log_dir: str | Path | None = None,
+        tracker: str | None = None,
         processes: bool = False,
         checkpoint_minutes: float = CHECKPOINT_MINUTES,
     ) -> Self:
@@ -124,10 +160,16 @@ class Agent:
 
         Args:
             steps: Environment steps, in addition to those of earlier calls.
-            callback: Called with the measurements of every episode and evaluation, a dict of numbers; returning `False`
-                stops training.
+            total_timesteps: The same, under the name that Stable-Baselines3 has for it.
+            callback: A function, or several, called with the measurements of every episode and evaluation, a dict of
+                numbers; returning `False` stops training. After an episode it has `step`, `episode`, `time` (seconds)
+                and the learner's measurements (`episode/success`, `low/critic_loss`, ...); after an evaluation
+                `step`, `episode` and `evaluation/success`, `evaluation/return`, ...; the page "The run folder" lists
+                them. `higl.callbacks` has ready-made ones.
             log_dir: Run folder with settings, metrics, evaluations and checkpoints, like that of `higl train`; all
                 commands read it, and `load` continues from it. Not given: nothing is written.
+            tracker: Keep the record of the run in `log_dir` elsewhere, too: "wandb", "trackio", or your own class as
+                "module:Class". It works in a process of its own, and a failure does not stop the run.
             processes: With `num_envs`, run each environment in a process of its own.
             checkpoint_minutes: Minutes between two checkpoints in `log_dir`.
 
@@ -135,10 +177,13 @@ class Agent:
             EpisodeError: the environment failed.
             NotFiniteError: a learned quantity became NaN or infinite.
         """
-        if not isinstance(steps, (int, float, np.number)) or steps < 1 or not float(steps).is_integer():
-            raise SettingsError(f"learn: steps = {steps!r}: expected a whole number, 1 or more")
-        steps = int(steps)  # 1e5 is one, too
+        steps = _whole_steps(steps, total_timesteps)
+        callbacks = [callback] if callable(callback) else list(callback or [])
         self._check_can_learn("learn")
+        if tracker is not None:
+            if log_dir is None and self._folder is None:
+                raise SettingsError("learn: a tracker reads the run folder: give log_dir, too")
+            make_tracker(tracker)  # fail here, before anything is written
         if self._folder is not None and self._failed:  # its learner is ahead of the checkpoint to continue from
             self.learner = None
             self._continue_run(self._folder)
@@ -147,12 +192,17 @@ class Agent:
         env = self._source.training_env(
             num_envs=self.config.num_envs, observe_achieved=self.config.observe_achieved, processes=processes
         )
+        for each in callbacks:
+            if begin := getattr(each, "begin", None):
+                begin(self)
         try:
             if log_dir is None and self._folder is None:
-                observers = [self._progress(), *([CallbackObserver(callback)] if callback is not None else [])]
+                observers = [self._progress(), *map(CallbackObserver, callbacks)]
                 train_in_memory(Loop(self._learner(), env, test_env, observers))
             else:
-                self._learn_in_folder(Path(log_dir or self._folder or ""), env, test_env, callback, checkpoint_minutes)
+                options: dict[str, Any] = {"callbacks": callbacks, "checkpoint_minutes": checkpoint_minutes}
+                options |= {"trackers": [] if tracker is None else [tracker], "test_env_name": self._source.test_name}
+                self._learn_in_folder(Path(log_dir or self._folder or ""), env, test_env, **options)
         finally:
             if isinstance(env, VectorEnv):
                 with contextlib.suppress(EOFError, BrokenPipeError):  # a signal may have ended its processes
@@ -188,9 +238,9 @@ class Agent:
         path: Path,
         env: gymnasium.Env | VectorEnv,
         test_env: gymnasium.Env,
-        callback: Callback | None,
-        checkpoint_minutes: float,
+        **options: Any,
     ) -> None:
+        """Train in a run folder; the options are those of `open_training`."""
         if self._folder is not None and path != self._folder:
             raise SettingsError(f"learn: this agent's run is in {self._folder}; it cannot continue in {path}")
         if self._folder is None and self.steps:
@@ -204,9 +254,8 @@ class Agent:
             test_env,
             new=self._folder is None,
             progress=self._progress(),
-            checkpoint_minutes=checkpoint_minutes,
-            callback=callback,
             how_to_continue=self._how_to_continue(path),
+            **options,
         ) as training:
             # Now: a callback may use the policy, and after a failure the next call continues in the folder.
             self.learner, self._policy, self._folder = training.learner, None, path
@@ -294,7 +343,7 @@ class Agent:
         Args:
             path: The file or folder.
             env: The environment; not given: made from the name of the task.
-            test_env: Environment of the evaluations, as for a new agent.
+            test_env: Environment of the evaluations, as for a new agent; not given: the run's, if it was named.
 
         Raises:
             PolicyFileError: the file is damaged, or was not written by higl.
@@ -305,6 +354,7 @@ class Agent:
         loaded = None if is_run(path) else load_agent(path)
         if is_run(path):
             policy, config = None, read_config(path)
+            test_env = test_env or read_facts(path).get("test_env")
         elif loaded is not None:
             policy, config = None, loaded[0]
         else:
@@ -348,7 +398,7 @@ class Agent:
 
 
 class HIGL(Agent):
-    """Hierarchical reinforcement learning guided by landmarks (HIGL); see `higl.agent.Agent` for the arguments."""
+    """Hierarchical reinforcement learning guided by landmarks (HIGL)."""
 
     algo = "higl"
 
@@ -363,6 +413,16 @@ class HIRO(Agent):
     """HIGL with neither landmarks nor an adjacency network."""
 
     algo = "hiro"
+
+
+def _whole_steps(steps: float | None, total_timesteps: float | None) -> int:
+    """Return the number of steps that was given under either name; 1e5 is a whole number, too."""
+    if (steps is None) == (total_timesteps is None):
+        raise SettingsError("learn: give the number of steps once: learn(100_000), or learn(total_timesteps=100_000)")
+    given: Any = total_timesteps if steps is None else steps
+    if not isinstance(given, (int, float, np.number)) or given < 1 or not float(given).is_integer():
+        raise SettingsError(f"learn: steps = {given!r}: expected a whole number, 1 or more")
+    return int(given)
 
 
 def evaluate(agent: Agent, env: EnvironmentLike | None = None, episodes: int = 100, *, seed: int = 0) -> Evaluation:

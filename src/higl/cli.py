@@ -28,6 +28,7 @@ COMMANDS = {
     "render": ("higl.commands.render", "render", "make a video of a run's policy"),
     "report": ("higl.commands.report", "report", "write a report about runs, one HTML page"),
     "watch": ("higl.commands.watch", "watch", "serve the report on this machine while runs train"),
+    "track": ("higl.commands.track", "track", "write a run into Weights & Biases or Trackio"),
     "card": ("higl.commands.card", "card", "write a folder about a policy for a model hub"),
     "export": ("higl.commands.export", "export", "write a policy as an ONNX graph"),
     "bench": ("higl.commands.bench", "bench", "time every stage of a run on this machine"),

@@ -55,6 +55,10 @@ class ExportError(RuntimeError):
     """A policy cannot be exported here; the message says what to install."""
 
 
+class TrackerError(RuntimeError):
+    """A tracker failed."""
+
+
 class PortError(RuntimeError):
     """The port is already in use."""
 

@@ -6,12 +6,12 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from higl.commands.arguments import Cores, Run, Switch
+from higl.commands.arguments import Cores, Run, Switch, TestEnv
 from higl.commands.command import command
 from higl.errors import SettingsError
 from higl.pretrained import pretrained_run
 from higl.run.process import prepare_process
-from higl.run.reading import policy_path
+from higl.run.reading import is_run, policy_path, read_facts
 from higl.settings.presets import has_rewards
 
 # Seed of the test episodes, if none is given.
@@ -26,6 +26,8 @@ class EvalOptions:
     """Folder of a run, or a policy file; with --pretrained, a task."""
     pretrained: Switch = False
     """Use the trained policy that comes with higl: `higl eval ant-maze-u --pretrained`."""
+    test_env: TestEnv = None
+    """Environment to measure it in, by its name (`module:id`): instead of the run's own, or the task's."""
     episodes: int = 100
     """Number of episodes."""
     seed: int = TEST_SEED
@@ -43,14 +45,19 @@ def evaluate(options: EvalOptions) -> int:
         raise SettingsError("--episodes must be 1 or more, and --seed 0 or more")
     file = policy_path(pretrained_run(str(options.run)) if options.pretrained else options.run)
     prepare_process(options.cores)
+    from higl.algo.policy import Spaces
     from higl.envs.make import hinting_at_load
+    from higl.run.checks import check_same_spaces
     from higl.run.measure import make_test_env, measure_policy
     from higl.run.policy_file import load_policy
 
-    _, config = load_policy(file)
+    policy, config = load_policy(file)
     with hinting_at_load(file if options.run.is_file() else options.run, config.task, config.algo):
-        make_test_env(config).close()  # fail here, before any process is started
-    measured = measure_policy(file, options.seed, options.episodes)
+        test_env = options.test_env or (read_facts(options.run).get("test_env") if is_run(options.run) else None)
+        env = make_test_env(config, test_env)  # fail here, before any process is started
+        check_same_spaces(Spaces.of(env), policy.spaces)
+        env.close()
+    measured = measure_policy(file, options.seed, options.episodes, test_env)
     summary = {"policy": str(file), "task": config.task, "reward": config.reward, "seed": options.seed}
     summary |= measured.summary()
     if options.json:

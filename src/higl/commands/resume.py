@@ -7,7 +7,7 @@ from typing import Annotated
 
 from higl.commands.arguments import Argument, Run
 from higl.commands.command import check_checkpoint_minutes, command
-from higl.commands.work import WorkOptions, work_on_run
+from higl.commands.work import WorkOptions, with_earlier, work_on_run
 from higl.errors import SettingsError
 from higl.run.held import find_held_run
 from higl.run.reading import read_config, read_facts
@@ -35,7 +35,11 @@ def resume(options: ResumeOptions) -> int:
             raise SettingsError(f"--steps {options.steps}: {options.run} has already reached {reached} steps")
         config = apply(config, {"steps": options.steps})
     held = find_held_run(options.run, config)
-    if held is not None and held.state == "finished" and held.config.steps == config.steps:
+    # A run that has reached its success can continue to the steps that it was to have, if they are asked for.
+    unreached = options.steps is not None and (facts["saved_step"] or 0) < options.steps
+    if held is not None and held.state == "finished" and held.config.steps == config.steps and not unreached:
         print(f"{options.run} is finished. `higl resume {options.run} --steps N` extends it to N steps.")
         return 0
-    return work_on_run(options.run, config, options, new=False)
+    if options.steps is not None:
+        facts |= {"stop_at": None}
+    return work_on_run(options.run, config, with_earlier(options, facts), new=False)

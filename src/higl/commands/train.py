@@ -9,11 +9,12 @@ from typing import Annotated
 
 from higl.commands.arguments import Argument, ArgumentParser, Switch, make_options
 from higl.commands.command import asks_for_help, check_checkpoint_minutes, one_line_errors
-from higl.commands.work import WorkOptions, work_on_run
+from higl.commands.work import WorkOptions, with_earlier, work_on_run
 from higl.errors import SettingsError
 from higl.run.held import OTHER_SETTINGS, HeldRun, find_held_run, other_settings_text
 from higl.run.naming import run_name
 from higl.run.process import prepare_process
+from higl.run.reading import read_facts
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differences
 from higl.settings.layers import build_config, given_settings
@@ -108,7 +109,11 @@ def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
         return 0
     if not options.resume and not _agrees(f"{out} already holds this run. Continue it?"):
         raise SettingsError(f"{out} already holds this run: `higl resume {out}` continues it; or choose another --out")
-    return work_on_run(out, config, options, new=False)
+    facts = read_facts(out)
+    if options.test_env not in (None, facts.get("test_env")):
+        earlier = facts.get("test_env") or "the task's own"
+        raise SettingsError(f"{out} holds this run with another test environment ({earlier}): choose another --out")
+    return work_on_run(out, config, with_earlier(options, facts), new=False)
 
 
 def _agrees(question: str) -> bool:

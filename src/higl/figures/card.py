@@ -93,7 +93,7 @@ def write_card(
         RunFolderError: a run has no policy yet.
     """
     _check(runs, folder)
-    seeds = [Seed(run, measure_policy(policy_path(run.path), seed, episodes)) for run in runs]
+    seeds = [Seed(run, _measure(run, seed, episodes)) for run in runs]
     folder.mkdir(parents=True, exist_ok=True)
     for name in (CURVE, MAP, VIDEO):
         (folder / name).unlink(missing_ok=True)
@@ -101,6 +101,11 @@ def write_card(
     _draw(runs, folder, seed, flat, say)
     replace_file(folder / CARD, card_text(seeds, folder, seed, licence).encode())
     return sorted(path.name for path in folder.iterdir())
+
+
+def _measure(run: Run, seed: int, episodes: int) -> Evaluation:
+    """Measure a run's policy where the run was evaluated."""
+    return measure_policy(policy_path(run.path), seed, episodes, run.facts.get("test_env"))
 
 
 def _check(runs: Sequence[Run], folder: Path) -> None:

@@ -114,13 +114,14 @@ def _make_env(run: Run, config: Config, size: int) -> Any:
     from higl.envs.make import hinting_at_load, is_own
     from higl.run.measure import make_test_env
 
-    if is_own(config.task):
-        return make_test_env(config, render_mode="rgb_array", width=size, height=size)
+    name = run.facts.get("test_env")
+    if is_own(name or config.task):
+        return make_test_env(config, name, render_mode="rgb_array", width=size, height=size)
     with hinting_at_load(run.path, config.task, config.algo):
         try:
-            return make_test_env(config, render_mode="rgb_array")
+            return make_test_env(config, name, render_mode="rgb_array")
         except TaskError:  # the environment may draw nothing and have no such option
-            return make_test_env(config)
+            return make_test_env(config, name)
 
 
 def _takes(env: Any, policy: Policy, seed: int, count: int, whole: bool) -> list[Take]:

@@ -147,9 +147,9 @@ def wilson_interval(successes: int, count: int) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def make_test_env(config: Config, **options: Any) -> gymnasium.Env:
-    """Make the environment in which a run's policy is tested, with options of `gymnasium.make`."""
-    return make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved, **options)
+def make_test_env(config: Config, name: str | None = None, **options: Any) -> gymnasium.Env:
+    """Make the test environment of a run: the one with this name, or the task's, with options of `gymnasium.make`."""
+    return make_env(name or config.task, config.reward, "test", observe_achieved=config.observe_achieved, **options)
 
 
 def greedy_episodes(env: gymnasium.Env, policy: Policy, seeds: Iterable[int]) -> Iterator[Episode]:
@@ -167,18 +167,21 @@ def measuring_seeds(seed: int, indices: Iterable[int]) -> list[int]:
     return [episode_seed(seed, MEASURING, index) for index in indices]
 
 
-def measure_policy(file: Path, seed: int, episodes: int) -> Evaluation:
-    """Evaluate a policy file in its task's test environment on all cores; their number does not change the result."""
+def measure_policy(file: Path, seed: int, episodes: int, test_env: str | None = None) -> Evaluation:
+    """Evaluate a policy file in a test environment (default: its task's) on all cores.
+
+    Their number does not change the result.
+    """
     workers = min(available_cores(), episodes)
     shares = [range(start, episodes, workers) for start in range(workers)]
     if workers == 1:
-        return _measure_share(file, seed, shares[0])
+        return _measure_share(file, seed, shares[0], test_env)
     context = multiprocessing.get_context("spawn")  # a fork would copy JAX in the middle of its threads' work
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        parts = list(pool.map(_measure_share, [file] * workers, [seed] * workers, shares))
+        parts = list(pool.map(_measure_share, [file] * workers, [seed] * workers, shares, [test_env] * workers))
     return Evaluation(tuple(parts[index % workers].outcomes[index // workers] for index in range(episodes)))
 
 
-def _measure_share(file: Path, seed: int, indices: range) -> Evaluation:
+def _measure_share(file: Path, seed: int, indices: range, test_env: str | None) -> Evaluation:
     policy, config = load_policy(file)
-    return evaluate(make_test_env(config), policy, measuring_seeds(seed, indices))
+    return evaluate(make_test_env(config, test_env), policy, measuring_seeds(seed, indices))
