@@ -66,7 +66,7 @@ class Curve:
         self.cpu_seconds += time.process_time() - self._cpu
         far, train = (success([WORLDS[self.world](mode) for _ in range(EPISODES)], act) for mode in ("test", "train"))
         self.rows.append({"step": step, "far": far, "train": train})
-        print(f"{self.world}: step {step:,}: far goal {far:.0%}, training goals {train:.0%}", file=sys.stderr)
+        print(f"  step {step:,}: far goal {far:.0%}, training goals {train:.0%}", file=sys.stderr)
         self._start_clock()
 
     def _start_clock(self) -> None:
@@ -236,6 +236,7 @@ def main(args: argparse.Namespace) -> None:
         if (world, method, seed, steps) in read_runs(args.out):
             print(f"{args.out} has {method} on {world}, seed {seed}", file=sys.stderr)
             continue
+        print(f"{method} on {world}, seed {seed}, {steps:,} steps", file=sys.stderr)
         line = run_apart(args, method, world, seed, steps)
         args.out.parent.mkdir(parents=True, exist_ok=True)
         with args.out.open("a") as file:
