@@ -1,7 +1,7 @@
 # `make` alone lists the targets. Every target sets up what it needs: Python 3.11 or newer and make are enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format bench docs release lock clean
+.PHONY: help install demo test lint format bench peers docs release lock clean
 .DELETE_ON_ERROR:
 
 VENV  := .venv
@@ -57,6 +57,13 @@ format: $(STAMP) ## let ruff rewrite the files
 bench: $(STAMP) ## time env.step, and compare killed and resumed runs
 	@set -e; for script in env_step kill_resume; do echo "benchmarks/$$script.py"; $(PY) benchmarks/$$script.py; done
 
+# The CPU build of PyTorch is enough. It is installed first, so that Stable-Baselines3 does not choose another one.
+PEERS := .peers
+peers: | $(PY) ## create .peers: Stable-Baselines3, for benchmarks/peers.py
+	$(PY) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet torch==2.13.0
+	$(PEERS)/bin/pip install --quiet stable-baselines3==2.9.2
+
 # The variable silences the notice that support for Material for MkDocs ends in May 2027.
 docs: $(STAMP) ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
@@ -78,7 +85,7 @@ lock: | $(PY) ## write requirements.lock from pyproject.toml (UPGRADE=1: newest 
 		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --quiet --output-file requirements.lock
 
 clean: ## remove .venv and all build products
-	rm -rf $(VENV) site dist build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) site dist build .pytest_cache .ruff_cache .hypothesis
 
 # pip reads its index, proxy and certificates from its own configuration (pip.conf, PIP_*, HTTPS_PROXY). The build
 # backend is in the lock, so installing the project downloads nothing more.
