@@ -8,7 +8,7 @@ number of episodes, and it resumes exactly in any Gymnasium environment.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import gymnasium
@@ -66,6 +66,14 @@ class Episode:
         return starts, np.minimum(starts + period, len(self))
 
 
+def in_units(episode: Episode, unit: np.ndarray) -> Episode:
+    """Return an episode with its goals and subgoals in units of the goal space [G]."""
+    if (unit == 1.0).all():
+        return episode
+    achieved, desired, subgoal = episode.achieved / unit, episode.desired / unit, episode.subgoal / unit
+    return replace(episode, achieved=achieved, desired=desired, subgoal=subgoal)
+
+
 def blank_episode(spaces: Spaces) -> Episode:
     """Return an episode of one step that holds zeros: a template for the rows of buffers."""
     observation, goal, action = (
@@ -104,7 +112,7 @@ def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: b
         action, state = policy.step(*states[-1], state, rng)
         observation, reward, terminated, truncated, info = env.step(policy.environment_action(action, dtype))
         states.append(_float32(observation))
-        subgoals.append(state.subgoal)
+        subgoals.append(state.subgoal * policy.unit)
         actions.append(action)
         rewards.append(reward)
         successes.append(_success(info))
@@ -129,16 +137,19 @@ def _success(info: dict[str, Any]) -> np.ndarray:
 
 
 class _Generators:
-    """One random generator per row of a batch: each row draws what it would draw alone, greedy rows draw zeros."""
+    """One random generator per row of a batch: each row draws what it would draw alone, greedy rows draw zeros.
+
+    `each` holds them, None for greedy rows.
+    """
 
     def __init__(self, seeds: Sequence[int], explore: Sequence[bool]):
-        self._each = [
+        self.each = [
             np.random.default_rng([seed, _EXPLORATION]) if draws else None
             for seed, draws in zip(seeds, explore, strict=True)
         ]
 
     def normal(self, mean: float, sigma: Any, shape: tuple[int, ...]) -> np.ndarray:
-        rows = [np.zeros(shape[1:]) if each is None else each.normal(mean, sigma, shape[1:]) for each in self._each]
+        rows = [np.zeros(shape[1:]) if each is None else each.normal(mean, sigma, shape[1:]) for each in self.each]
         return np.stack(rows)
 
 
@@ -157,7 +168,7 @@ def collect_episodes(env: VectorEnv, policy: Policy, seeds: list[int], *, explor
         action, state = policy.step(*states[-1], state, rng)
         observation, reward, _, _, info = env.step(policy.environment_action(action, dtype))
         states.append(_float32(observation))
-        subgoals.append(state.subgoal)
+        subgoals.append(state.subgoal * policy.unit)
         actions.append(action)
         success = np.broadcast_to(_success(info), reward.shape)
         outcomes.append((reward.astype(np.float32), success, info["terminated"], info["truncated"]))

@@ -8,7 +8,7 @@ from higl.algo.adjacency import CellMatrix
 from higl.algo.episodes import Episode, high_rows, low_rows
 from higl.algo.forward import MLP, actor_action, mlp
 from higl.algo.low import intrinsic_reward
-from higl.algo.subgoals import Scheme, high_input, low_input, subgoal_target, visible_entries
+from higl.algo.subgoals import Scheme, View, high_input, low_input, subgoal_target
 from higl.algo.td3 import TD3, Networks, policy_value
 from higl.settings.config import AdjacencyConfig, Config
 
@@ -52,21 +52,16 @@ def segment_metrics(episode: Episode, period: int, scheme: Scheme) -> dict[str, 
     }
 
 
-def value_metrics(
-    config: Config, low: TD3, low_networks: Networks, high: TD3, high_networks: Networks, episode: Episode
-) -> dict[str, float]:
-    """Compare values with returns, and count the low actor's actions at the limits of their range.
+def low_value_metrics(config: Config, low: TD3, networks: Networks, view: View, episode: Episode) -> dict[str, float]:
+    """Compare the low level's values with its returns, and count the actor's actions at the limits of their range.
 
     `low/value` is V at the start of each segment; `low/value_excess` is how much it exceeds the segment's discounted
-    intrinsic rewards plus the discounted V at its last step. `high/value` is V at the episode's start; `high/return` is
-    what it should be: the discounted, scaled rewards of the segments, plus the discounted V of the last state where
-    values bootstrap from it.
+    intrinsic rewards plus the discounted V at its last step.
     """
     rows = low_rows(config, episode)
-    visible = visible_entries(config.low, episode.observation.shape[1])
-    inputs = low_input(visible, rows.observation, rows.subgoal)
-    values = policy_value(low, low_networks, inputs)
-    actions = actor_action(low_networks.actor, np.float32(1.0), inputs)  # without exploration
+    inputs = low_input(view, rows.observation, rows.subgoal)
+    values = policy_value(low, networks, inputs)
+    actions = actor_action(networks.actor, np.float32(1.0), inputs)  # without exploration
     starts, stops = episode.segments(config.high.period)
     lasts = stops - 1
     powers = config.low.discount ** (np.arange(len(episode)) % config.high.period)
@@ -74,15 +69,25 @@ def value_metrics(
     rewards = config.low.reward_scale * rewards * powers
     # The last step of each segment stands for all that follows it: its value replaces its reward.
     rewards[lasts] = values[lasts] * powers[lasts]
-    segments = high_rows(config, episode)
-    discounts = config.high.discount ** np.arange(len(segments.reward))
-    ends = high_input(episode.observation[[0, -1]], episode.desired[[0, -1]])
-    start_value, last_value = policy_value(high, high_networks, ends)
-    after = (1.0 - segments.end[-1]) * config.high.discount ** len(segments.reward) * last_value
     return {
         "low/saturated": float((np.abs(actions) > _SATURATED).mean()),
         "low/value": float(values[starts].mean()),
         "low/value_excess": float((values[starts] - np.add.reduceat(rewards, starts)).mean()),
+    }
+
+
+def high_value_metrics(config: Config, high: TD3, networks: Networks, episode: Episode) -> dict[str, float]:
+    """Compare the high level's value with its return.
+
+    `high/value` is V at the episode's start; `high/return` is what it should be: the discounted, scaled rewards of the
+    segments, plus the discounted V of the last state where values bootstrap from it.
+    """
+    segments = high_rows(config, episode)
+    discounts = config.high.discount ** np.arange(len(segments.reward))
+    ends = high_input(episode.observation[[0, -1]], episode.desired[[0, -1]])
+    start_value, last_value = policy_value(high, networks, ends)
+    after = (1.0 - segments.end[-1]) * config.high.discount ** len(segments.reward) * last_value
+    return {
         "high/value": float(start_value),
         "high/return": float((config.high.reward_scale * segments.reward * discounts).sum() + after),
     }

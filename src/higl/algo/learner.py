@@ -25,21 +25,25 @@ import numpy as np
 
 from higl.algo import adjacency as adj
 from higl.algo import planner, td3
-from higl.algo.episodes import Episode, blank_episode, high_rows, low_rows
+from higl.algo.episodes import Episode, blank_episode, high_rows, in_units, low_rows
 from higl.algo.forward import MLP
-from higl.algo.health import adjacency_metrics, episode_metrics, value_metrics
+from higl.algo.health import adjacency_metrics, episode_metrics, high_value_metrics, low_value_metrics
 from higl.algo.high import HighRow, high_batch, landmark_loss, relabel
 from higl.algo.landmarks import sample_landmarks
 from higl.algo.low import exchange_subgoals, low_batch, low_distance
 from higl.algo.nets import tree_finite, zeros_like_result
 from higl.algo.novelty import NoveltyState, QueueUpdate, distil, init_novelty, novelty_input
-from higl.algo.policy import Policy, Spaces, subgoal_limit
+from higl.algo.policy import Policy, Spaces, goal_unit, subgoal_limit
 from higl.algo.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
-from higl.algo.subgoals import visible_entries
+from higl.algo.subgoals import Statistics, low_view, no_statistics, subgoal_target, updated_statistics
+from higl.algo.walked import WalkedMap
 from higl.errors import NotFiniteError
 from higl.settings.config import Config
 
 Metrics = dict[str, float]
+
+# With a map: steps of random subgoals at the least, and what a good segment then covers, in units of the goal space.
+_SHORTEST_BEGINNING, _WALKS = 1_000, 0.5
 
 
 class Actors(NamedTuple):
@@ -59,6 +63,7 @@ class LearnerState(NamedTuple):
     low_buffer: Buffer
     high_buffer: Buffer
     averaged: Actors | None
+    seen: Statistics
 
     @property
     def actors(self) -> Actors:
@@ -92,7 +97,6 @@ class Stages:
     def __init__(self, config: Config, spaces: Spaces):
         self.config, self.spaces = config, spaces
         self.limit = subgoal_limit(config, spaces)
-        self.visible = visible_entries(config.low, spaces.observation)
         self.low = td3.TD3(config.low, spaces.observation + spaces.goal, (1.0,) * spaces.action)
         scale = tuple(float(x) for x in self.limit)
         self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale)
@@ -121,26 +125,28 @@ class Stages:
             low_buffer=empty_buffer(low_rows(config, blank), config.low.buffer_size),
             high_buffer=empty_buffer(high_rows(config, blank), config.high.buffer_size),
             averaged=jax.tree.map(jnp.copy, actors) if config.evaluation.average else None,
+            seen=jax.tree.map(jnp.asarray, no_statistics(spaces.observation)),
         )
 
     # --- The low level ---
 
     def _train_low(self, state: LearnerState, key: jax.Array, count: jax.Array) -> tuple[LearnerState, td3.Info]:
         """Update the low level `count` times."""
-        low, info = _loop(count, partial(self._update_low, state.low_buffer), state.low, key)
+        low, info = _loop(count, partial(self._update_low, state), state.low, key)
         return state._replace(low=low), info
 
-    def _update_low(self, buffer: Buffer, low: td3.TD3State, key: jax.Array) -> tuple[td3.TD3State, td3.Info]:
+    def _update_low(self, state: LearnerState, low: td3.TD3State, key: jax.Array) -> tuple[td3.TD3State, td3.Info]:
         config, scheme = self.config.low, self.config.high.subgoals
         sample_key, update_key = jax.random.split(key)
-        rows = exchange_subgoals(scheme, config.exchange, sample(buffer, sample_key, config.batch_size))
-        return td3.update(self.low, low, low_batch(config, scheme, self.visible, rows), update_key)
+        rows = exchange_subgoals(scheme, config.exchange, sample(state.low_buffer, sample_key, config.batch_size))
+        return td3.update(self.low, low, low_batch(config, scheme, low_view(config, state.seen), rows), update_key)
 
     # --- The high level ---
 
     def distance(self, state: LearnerState) -> planner.Distance:
         """Return the low level's estimate of how far a point is from a state."""
-        return partial(low_distance, self.low, state.low.networks, self.visible, self.config.high.subgoals)
+        view = low_view(self.config.low, state.seen)
+        return partial(low_distance, self.low, state.low.networks, view, self.config.high.subgoals)
 
     def graph(self, state: LearnerState, key: jax.Array) -> planner.Graph:
         """Sample landmarks and find the shortest paths between them."""
@@ -178,7 +184,8 @@ class Stages:
         rows = sample(state.high_buffer, sample_key, config.high.batch_size)
         subgoal, action_loss, info = rows.subgoal, None, {}
         if config.high.relabel:
-            subgoal = relabel(config.high, self.limit, state.low.networks.actor, self.visible, rows, relabel_key)
+            view = low_view(config.low, state.seen)
+            subgoal = relabel(config.high, self.limit, state.low.networks.actor, view, rows, relabel_key)
             info["relabelled"] = jnp.mean(jnp.any(subgoal != rows.subgoal, axis=-1))
         if config.uses_adjacency:
             pseudo, guide_info = self._pseudo_landmarks(state, graph, planning, rows)
@@ -238,6 +245,9 @@ class Learner:
         self.key = jax.random.key(config.seed)
         self.state = self.stages.init(jax.random.fold_in(self.key, 0))
         self.matrix = adj.CellMatrix(config.adjacency.cell, config.adjacency.degree, spaces.goal)
+        self.map: WalkedMap | None = None
+        if config.walks_map:
+            self.map = WalkedMap(config.landmarks.coverage, spaces.goal, config.high.period)
         self.steps = 0
         self.episodes = 0
         self.seconds: dict[str, float] = {}
@@ -245,33 +255,45 @@ class Learner:
     @property
     def policy(self) -> Policy:
         """Return the policy that explores: the current actors in NumPy."""
-        policy = Policy(self.config, self.spaces, *jax.device_get(self.state.actors))
-        policy.random_subgoals = self.steps < self.config.high.random_steps
+        policy = self._policy_of(self.state.actors)
+        policy.random_subgoals = self._begins()
         return policy
+
+    def _begins(self) -> bool:
+        """Return whether subgoals are still random.
+
+        With a map, the random phase ends as soon as a good segment covers half a unit of the goal space.
+        """
+        if self.map is not None and self.steps >= _SHORTEST_BEGINNING:
+            reach = self.map.speed * self.config.high.period
+            return self.steps < self.config.high.random_steps and reach < _WALKS
+        return self.steps < self.config.high.random_steps
 
     @property
     def tested_policy(self) -> Policy:
         """Return the policy that is tested and saved: the averaged actors, if the settings ask for them."""
-        actors = self.state.averaged or self.state.actors
-        return Policy(self.config, self.spaces, *jax.device_get(actors))
+        return self._policy_of(self.state.averaged or self.state.actors)
+
+    def _policy_of(self, actors: Actors) -> Policy:
+        low, high, seen = jax.device_get((*actors, self.state.seen))
+        chart = self.map.chart() if self.map is not None else None
+        return Policy(self.config, self.spaces, low, high, low_view(self.config.low, seen), chart)
 
     def learn(self, episode: Episode) -> Metrics:
         """Store an episode, run every stage once, and return the metrics."""
         self.seconds = {}
+        episode = in_units(episode, goal_unit(self.config, self.spaces))
         before = self.steps
         self.steps += len(episode)
         self.episodes += 1
-        networks = jax.device_get((self.state.low.networks, self.state.high.networks))
-        metrics = episode_metrics(self.config, episode)
-        metrics |= value_metrics(self.config, self.stages.low, networks[0], self.stages.high, networks[1], episode)
-        self.matrix.add_trajectory(episode.achieved)
-        metrics |= {"explored_cells": float(len(self.matrix)), "adjacent_share": self.matrix.adjacent_share}
+        metrics = self._episode_metrics(episode)
         self.remember(episode)
         low_key, high_key, novelty_key = jax.random.split(jax.random.fold_in(self.key, self.episodes), 3)
         count = jnp.asarray(len(episode))
         segments = jnp.asarray(-(-len(episode) // self.config.high.period))
         metrics |= self.train_low(low_key, count)
-        metrics |= self.train_high(high_key, segments)
+        if not self.config.walks_map:
+            metrics |= self.train_high(high_key, segments)
         if self.config.uses_novelty:
             metrics |= self.train_novelty(novelty_key, segments)
         every = self.config.adjacency.every
@@ -280,15 +302,37 @@ class Learner:
         self.average(len(episode))
         return metrics | {f"seconds/{stage}": taken for stage, taken in self.seconds.items()}
 
+    def _episode_metrics(self, episode: Episode) -> Metrics:
+        """Return what an episode shows of the learner's health, before it is learned from."""
+        config, stages, state = self.config, self.stages, self.state
+        low, high, seen = jax.device_get((state.low.networks, state.high.networks, state.seen))
+        metrics = episode_metrics(config, episode)
+        metrics |= low_value_metrics(config, stages.low, low, low_view(config.low, seen), episode)
+        if self.map is None:
+            metrics |= high_value_metrics(config, stages.high, high, episode)
+        else:
+            metrics |= {"map/landmarks": float(len(self.map)), "map/radius": float(self.map.radius)}
+            metrics["map/speed"] = self.map.speed
+        self.matrix.add_trajectory(episode.achieved)
+        return metrics | {"explored_cells": float(len(self.matrix)), "adjacent_share": self.matrix.adjacent_share}
+
     def remember(self, episode: Episode) -> None:
-        """Insert the episode into both buffers and its states into the novelty queue."""
+        """Insert the episode into the buffers and the map, and its states into the novelty queue."""
         start = time.perf_counter()
         state, stages, config = self.state, self.stages, self.config
         low_buffer, high_buffer, novelty = state.low_buffer, state.high_buffer, state.novelty
         for block, count in blocks(low_rows(config, episode), config.low.buffer_size):
             low_buffer = stages.insert(low_buffer, block, count)
-        for block, count in blocks(high_rows(config, episode), config.high.buffer_size):
-            high_buffer = stages.insert(high_buffer, block, count)
+        if self.map is None:
+            for block, count in blocks(high_rows(config, episode), config.high.buffer_size):
+                high_buffer = stages.insert(high_buffer, block, count)
+        else:
+            starts, _ = episode.segments(config.high.period)
+            targets = subgoal_target(config.high.subgoals, episode.subgoal[starts], episode.achieved[starts])
+            self.map.add_episode(episode.achieved, targets)
+        if config.low.normalise:
+            seen = updated_statistics(jax.device_get(state.seen), episode.observation)
+            state = state._replace(seen=jax.tree.map(jnp.asarray, seen))
         if config.uses_novelty:
             states = blocks((episode.observation, episode.achieved), config.low.buffer_size)
             novelty = stages.update_queue(novelty, state.adjacency.network, states)

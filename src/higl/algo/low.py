@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from higl.algo.forward import Array
-from higl.algo.subgoals import Scheme, goal_transition, low_input, subgoal_target, subgoal_towards
+from higl.algo.subgoals import Scheme, View, goal_transition, low_input, subgoal_target, subgoal_towards
 from higl.algo.td3 import TD3, Batch, Networks, policy_value
 from higl.settings.config import LowConfig
 
@@ -49,14 +49,14 @@ def exchange_subgoals(scheme: Scheme, share: float, rows: LowRow) -> LowRow:
     return rows._replace(subgoal=jnp.where(exchanged, others, rows.subgoal))
 
 
-def low_batch(config: LowConfig, scheme: Scheme, visible: Array, rows: LowRow) -> Batch:
+def low_batch(config: LowConfig, scheme: Scheme, view: View, rows: LowRow) -> Batch:
     """Return sampled low-level transitions as a batch for TD3, with the rewards of eq. 2 or 3."""
     next_subgoal = goal_transition(scheme, rows.subgoal, rows.achieved, rows.next_achieved)
     return Batch(
-        low_input(visible, rows.observation, rows.subgoal),
+        low_input(view, rows.observation, rows.subgoal),
         rows.action,
         config.reward_scale * intrinsic_reward(scheme, rows.subgoal, rows.achieved, rows.next_achieved),
-        low_input(visible, rows.next_observation, next_subgoal),
+        low_input(view, rows.next_observation, next_subgoal),
         config.discount * (1.0 - rows.end),
     )
 
@@ -64,7 +64,7 @@ def low_batch(config: LowConfig, scheme: Scheme, visible: Array, rows: LowRow) -
 def low_distance(
     td3: TD3,
     networks: Networks,
-    visible: Array,
+    view: View,
     scheme: Scheme,
     observation: jax.Array,
     achieved: jax.Array,
@@ -75,4 +75,4 @@ def low_distance(
     This is the weight of an edge of the planner's graph (section 4.2).
     """
     subgoal = subgoal_towards(scheme, target, achieved)
-    return jnp.maximum(0.0, -policy_value(td3, networks, low_input(visible, observation, subgoal)))
+    return jnp.maximum(0.0, -policy_value(td3, networks, low_input(view, observation, subgoal)))

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from higl.algo.forward import MLP, actor_action
-from higl.algo.subgoals import Scheme, goal_transition, high_input, low_input, visible_entries
+from higl.algo.subgoals import (
+    Scheme,
+    View,
+    goal_transition,
+    high_input,
+    low_input,
+    low_view,
+    no_statistics,
+    subgoal_towards,
+)
+from higl.algo.walked import Chart, Walker
 from higl.observations import PARTS, as_batches, with_achieved
 from higl.settings.config import Config
 
@@ -52,35 +62,62 @@ class Spaces:
         )
 
 
+def goal_unit(config: Config, spaces: Spaces) -> np.ndarray:
+    """Return the length that counts as 1 in each dimension of the goal space: [G]."""
+    return np.broadcast_to(np.asarray(config.goal_unit, np.float32), (spaces.goal,)).copy()
+
+
 def subgoal_limit(config: Config, spaces: Spaces) -> np.ndarray:
-    """Return the largest subgoal in each dimension of the goal space: [G]."""
-    return np.broadcast_to(np.asarray(config.high.subgoal_range, np.float32), (spaces.goal,)).copy()
+    """Return the largest subgoal in each dimension of the goal space, in its unit: [G]."""
+    limit = np.broadcast_to(np.asarray(config.high.subgoal_range, np.float32), (spaces.goal,))
+    return limit / goal_unit(config, spaces)
 
 
 @dataclass(frozen=True)
 class PolicyState:
     """What a policy remembers between two steps, for one observation or a batch of N.
 
-    `subgoal` [N, G] is the subgoal of the last step, `achieved` [N, G] the goal-space point it was pursued from, and
-    `clock` [N] the number of steps since the episode began.
+    `subgoal` [N, G] is the subgoal of the last step and `achieved` [N, G] the goal-space point it was pursued from, both
+    in units of the goal space. `clock` [N] is the number of steps since the episode began. With a map there is a walker
+    for each observation.
     """
 
     subgoal: np.ndarray
     achieved: np.ndarray
     clock: np.ndarray
+    walkers: tuple[Walker, ...] = ()
 
 
 class Policy:
-    """Both levels' actors in NumPy. Acts on single observations and on batches."""
+    """Both levels' actors in NumPy. Acts on single observations and on batches.
 
-    def __init__(self, config: Config, spaces: Spaces, low_actor: MLP, high_actor: MLP):
+    Args:
+        config: The settings.
+        spaces: Sizes and ranges of the environment's spaces.
+        low_actor: The low level's network.
+        high_actor: The high level's network; not used with a chart.
+        view: How the low level sees observations; not given: as they are, apart from hidden entries.
+        chart: The map from which subgoals come instead.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        spaces: Spaces,
+        low_actor: MLP,
+        high_actor: MLP,
+        view: View | None = None,
+        chart: Chart | None = None,
+    ):
         self.config = config
         self.period = config.high.period
         self.scheme: Scheme = config.high.subgoals
         self.low_actor, self.high_actor = low_actor, high_actor
         self.spaces = spaces
+        self.view = view if view is not None else low_view(config.low, no_statistics(spaces.observation))
+        self.chart = chart
+        self.unit = goal_unit(config, spaces)
         self.limit = subgoal_limit(config, spaces)
-        self.visible = visible_entries(config.low, spaces.observation)
         self.action_low = np.asarray(spaces.action_low)
         self.action_high = np.asarray(spaces.action_high)
         self.low_sigma = config.low.exploration
@@ -161,24 +198,63 @@ class Policy:
         The subgoal clock: the high level proposes a subgoal every m steps (`high.period`); in between, the subgoal
         follows the goal transition h(g, s, s'). Without a generator there is no exploration.
         """
+        achieved, desired = achieved / self.unit, desired / self.unit
         due = state.clock % self.period == 0
+        walkers = self._walkers(achieved, state)
         if np.all(due):
-            subgoal = self._new_subgoal(observation, achieved, desired, rng)
+            subgoal, walkers = self._new_subgoal(observation, achieved, desired, walkers, due, rng)
         else:
             subgoal = goal_transition(self.scheme, state.subgoal, state.achieved, achieved)
             if np.any(due):
-                fresh = self._new_subgoal(observation, achieved, desired, rng)
+                fresh, walkers = self._new_subgoal(observation, achieved, desired, walkers, due, rng)
                 subgoal = np.where(due[:, None], fresh, subgoal)
         action = self.act(observation, subgoal, rng)
-        return action, PolicyState(subgoal, achieved, state.clock + 1)
+        return action, PolicyState(subgoal, achieved, state.clock + 1, walkers)
 
     def _new_subgoal(
-        self, observation: np.ndarray, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None
-    ) -> np.ndarray:
-        """Return a random subgoal in the random phase at the start of a run, otherwise the high level's."""
+        self,
+        observation: np.ndarray,
+        achieved: np.ndarray,
+        desired: np.ndarray,
+        walkers: tuple[Walker, ...],
+        due: np.ndarray,
+        rng: np.random.Generator | None,
+    ) -> tuple[np.ndarray, tuple[Walker, ...]]:
+        """Return a random subgoal in the random phase at the start of a run, else the high level's or the map's."""
         if rng is not None and self.random_subgoals:
-            return self.random_subgoal(achieved, rng)
-        return self.propose(observation, desired, rng)
+            return self.random_subgoal(achieved, rng), walkers
+        if walkers:
+            return self._walk(achieved, desired, walkers, due, rng)
+        return self.propose(observation, desired, rng), walkers
+
+    def _walkers(self, achieved: np.ndarray, state: PolicyState) -> tuple[Walker, ...]:
+        """Return a walker for each observation: a new one where an episode begins."""
+        if self.chart is None or not len(self.chart.points):
+            return ()
+        begins = np.atleast_1d(state.clock) == 0
+        walkers = state.walkers or (None,) * len(begins)
+        return tuple(
+            (Walker(self.chart, self.period) if new or walker is None else walker).see(point)
+            for walker, new, point in zip(walkers, begins, np.atleast_2d(achieved), strict=True)
+        )
+
+    def _walk(
+        self,
+        achieved: np.ndarray,
+        desired: np.ndarray,
+        walkers: tuple[Walker, ...],
+        due: np.ndarray,
+        rng: np.random.Generator | None,
+    ) -> tuple[np.ndarray, tuple[Walker, ...]]:
+        """Return the subgoals that lead along the map, for those observations whose segment begins."""
+        generators = getattr(rng, "each", [rng] * len(walkers))
+        targets, moved = np.atleast_2d(achieved).copy(), list(walkers)
+        rows = zip(np.atleast_1d(due), targets, np.atleast_2d(desired), generators, strict=True)
+        for place, (begins, here, goal, generator) in enumerate(rows):
+            if begins:
+                targets[place], moved[place] = walkers[place].target(here.copy(), goal, generator)
+        subgoal = subgoal_towards(self.scheme, targets.reshape(achieved.shape), achieved)
+        return np.clip(subgoal, -self.limit, self.limit).astype(np.float32), tuple(moved)
 
     def propose(self, observation: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
         """Return the high level's subgoal, with exploration noise if a generator is given."""
@@ -195,7 +271,7 @@ class Policy:
 
     def act(self, observation: np.ndarray, subgoal: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
         """Return the low level's action scaled to [-1, 1], with exploration noise if a generator is given."""
-        action = actor_action(self.low_actor, np.float32(1.0), low_input(self.visible, observation, subgoal))
+        action = actor_action(self.low_actor, np.float32(1.0), low_input(self.view, observation, subgoal))
         if rng is not None:
             action = np.clip(action + rng.normal(0.0, self.low_sigma, action.shape), -1.0, 1.0)
         return action.astype(np.float32)

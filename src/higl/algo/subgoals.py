@@ -5,7 +5,7 @@ Imports no JAX, so that a policy acts without it.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -37,10 +37,60 @@ def visible_entries(config: LowConfig, observation_size: int) -> np.ndarray:
     return visible
 
 
-def low_input(visible: Array, observation: Array, subgoal: Array) -> Array:
-    """Return the low level's input: the visible part of the observation, then the subgoal."""
+class View(NamedTuple):
+    """How the low level sees observations: (observation - centre) * factor, within +-bound; [O], [O], [].
+
+    The factor of a hidden entry is 0.
+    """
+
+    centre: Array
+    factor: Array
+    bound: Array
+
+
+class Statistics(NamedTuple):
+    """Number, mean [O] and standard deviation [O] of the states seen so far."""
+
+    count: Array
+    mean: Array
+    std: Array
+
+
+# Normalised entries are cut off at this many standard deviations, so that no network has to extrapolate far.
+_FARTHEST = 10.0
+
+
+def no_statistics(size: int) -> Statistics:
+    """Return the statistics of no state at all."""
+    return Statistics(np.zeros((), np.float32), np.zeros(size, np.float32), np.ones(size, np.float32))
+
+
+def updated_statistics(before: Statistics, states: np.ndarray) -> Statistics:
+    """Return the statistics after further states [T, O]."""
+    count = before.count + len(states)
+    share = len(states) / count
+    offset = states.mean(axis=0) - before.mean
+    old = np.where(before.count > 0, np.square(before.std), 0.0)
+    variance = (1 - share) * old + share * states.var(axis=0) + share * (1 - share) * np.square(offset)
+    # An entry that has not varied yet keeps its own unit.
+    std = np.where(variance > 1e-12, np.sqrt(variance), 1.0)
+    return Statistics(*(np.asarray(x, np.float32) for x in (count, before.mean + share * offset, std)))
+
+
+def low_view(config: LowConfig, statistics: Statistics) -> View:
+    """Return the low level's view: without `low.normalise`, the observation as it is. NumPy or JAX."""
+    size = statistics.mean.shape[0]
+    visible = visible_entries(config, size)
+    if not config.normalise:
+        return View(np.zeros(size, np.float32), visible, np.float32(np.inf))
+    return View(statistics.mean, visible / statistics.std, np.float32(_FARTHEST))
+
+
+def low_input(view: View, observation: Array, subgoal: Array) -> Array:
+    """Return the low level's input: the observation as it sees it, then the subgoal."""
     xp = observation.__array_namespace__()
-    return xp.concatenate([observation * visible, subgoal], axis=-1)
+    seen = xp.clip((observation - view.centre) * view.factor, -view.bound, view.bound)
+    return xp.concatenate([seen, subgoal], axis=-1)
 
 
 def high_input(observation: Array, desired: Array) -> Array:

@@ -34,6 +34,7 @@ from higl.algo.landmarks import Landmarks, sample_landmarks
 from higl.algo.learner import Learner
 from higl.algo.policy import Spaces
 from higl.algo.replay import sample
+from higl.algo.subgoals import low_view
 from higl.envs import find_task
 from higl.envs.make import make_env
 from higl.envs.maps import WALL
@@ -261,8 +262,9 @@ class Bench:
         return sample(self.learner.state.high_buffer, key, self.config.high.batch_size)
 
     def _relabel(self, key: jax.Array) -> jax.Array:
-        actor = self.learner.state.low.networks.actor
-        return relabel(self.config.high, self.stages.limit, actor, self.stages.visible, self._rows(key), key)
+        state = self.learner.state
+        view = low_view(self.config.low, state.seen)
+        return relabel(self.config.high, self.stages.limit, state.low.networks.actor, view, self._rows(key), key)
 
     def _sample_landmarks(self, key: jax.Array) -> Landmarks:
         state = self.learner.state

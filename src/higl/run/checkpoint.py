@@ -28,7 +28,7 @@ from higl.errors import CheckpointError
 from higl.run.files import flush_folder, write_durably
 from higl.text import timestamp
 
-FORMAT = 2
+FORMAT = 3
 KEPT = 2
 
 _STATE = "state.safetensors"
@@ -195,7 +195,14 @@ def learner_arrays(learner: Learner) -> Arrays:
     state = learner.state
     state = state._replace(low_buffer=_filled(state.low_buffer), high_buffer=_filled(state.high_buffer))
     arrays = {name: np.asarray(leaf) for name, leaf in _named_leaves(state)}
-    return arrays | {f"matrix.{name}": array for name, array in learner.matrix.arrays().items()}
+    for part, holder in _host_parts(learner).items():
+        arrays |= {f"{part}.{name}": array for name, array in holder.arrays().items()}
+    return arrays
+
+
+def _host_parts(learner: Learner) -> dict[str, Any]:
+    """Return the parts of a learner that are kept on the host; each has `arrays` and `restore`."""
+    return {"matrix": learner.matrix} | ({"map": learner.map} if learner.map is not None else {})
 
 
 def restore_newest(learner: Learner, checkpoints: Checkpoints, warn: Callable[[str], None]) -> Counters | None:
@@ -218,16 +225,23 @@ def restore_learner(learner: Learner, arrays: Arrays, counters: Counters) -> Non
     Raises:
         CheckpointError: the arrays belong to other settings or to another version of the program.
     """
-    matrix = {name.removeprefix("matrix."): array for name, array in arrays.items() if name.startswith("matrix.")}
-    arrays = {name: array for name, array in arrays.items() if not name.startswith("matrix.")}
+    parts = _host_parts(learner)
+    held = {part: _with_prefix(arrays, f"{part}.") for part in parts}
+    arrays = {name: array for name, array in arrays.items() if name.partition(".")[0] not in parts}
     expected = _named_leaves(learner.state)
-    missing = sorted({name for name, _ in expected} ^ arrays.keys()) + ["matrix"] * (not matrix)
+    missing = sorted({name for name, _ in expected} ^ arrays.keys()) + [part for part in parts if not held[part]]
     if missing:
         raise CheckpointError(f"the checkpoint was written by another version of the learner (see {missing[0]})")
     leaves = [_fitted(name, arrays[name], leaf) for name, leaf in expected]
     learner.state = jax.tree.unflatten(jax.tree.structure(learner.state), leaves)
-    learner.matrix.restore(matrix)
+    for part, holder in parts.items():
+        holder.restore(held[part])
     learner.steps, learner.episodes = counters.steps, counters.episodes
+
+
+def _with_prefix(arrays: Arrays, prefix: str) -> Arrays:
+    """Return the arrays whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _named_leaves(tree: Any) -> list[tuple[str, Any]]:

@@ -35,8 +35,13 @@ def save_onnx(path: Path, policy: Policy) -> None:
     """Write a policy as an ONNX file.
 
     Raises:
-        ExportError: the package onnx is not installed.
+        ExportError: the package onnx is not installed, or the policy walks a map.
     """
+    if policy.config.walks_map:
+        raise ExportError(
+            'this policy finds its way on a map (landmarks.graph = "walked"), which is no network; '
+            "higl.load_policy runs it without JAX"
+        )
     try:
         import onnx
     except ImportError:
@@ -64,9 +69,12 @@ def onnx_model(policy: Policy) -> onnx.ModelProto:
     observation = "observation"
     if config.observe_achieved:
         observation = graph.add("Concat", "achieved_goal", "observation", axis=-1)
-    _add_subgoal(graph, policy, observation)
+    achieved, desired = (
+        graph.add("Div", goal, graph.constant(policy.unit)) for goal in ("achieved_goal", "desired_goal")
+    )
+    _add_subgoal(graph, policy, observation, achieved, desired)
     _add_action(graph, policy, observation)
-    graph.add("Identity", "achieved_goal", output="next_achieved")
+    graph.add("Identity", achieved, output="next_achieved")
     graph.add("Add", "state_clock", graph.constant(np.int64(1)), output="next_clock")
     outputs = [
         _value("action", real, spaces.action),
@@ -87,23 +95,25 @@ def onnx_model(policy: Policy) -> onnx.ModelProto:
     return model
 
 
-def _add_subgoal(graph: _Graph, policy: Policy, observation: str) -> None:
+def _add_subgoal(graph: _Graph, policy: Policy, observation: str, achieved: str, desired: str) -> None:
     """Add the subgoal clock: a new subgoal every m steps, in between the goal transition h(g, s, s')."""
     phase = graph.add("Mod", "state_clock", graph.constant(np.int64(policy.period)))
     due = graph.add("Equal", phase, graph.constant(np.int64(0)))
     due = graph.add("Unsqueeze", due, graph.constant(np.array([1])))
-    seen = graph.add("Concat", observation, "desired_goal", axis=-1)
+    seen = graph.add("Concat", observation, desired, axis=-1)
     proposed = graph.add("Mul", _add_actor(graph, policy.high_actor, seen), graph.constant(policy.limit))
     kept = "state_subgoal"
     if policy.scheme == "relative":
-        kept = graph.add("Sub", graph.add("Add", kept, "state_achieved"), "achieved_goal")
+        kept = graph.add("Sub", graph.add("Add", kept, "state_achieved"), achieved)
     graph.add("Where", due, proposed, kept, output="next_subgoal")
 
 
 def _add_action(graph: _Graph, policy: Policy, observation: str) -> None:
     """Add the low level's action in the environment's units."""
-    visible = graph.add("Mul", observation, graph.constant(policy.visible))
-    scaled = _add_actor(graph, policy.low_actor, graph.add("Concat", visible, "next_subgoal", axis=-1))
+    view = policy.view
+    seen = graph.add("Mul", graph.add("Sub", observation, graph.constant(view.centre)), graph.constant(view.factor))
+    seen = graph.add("Min", graph.add("Max", seen, graph.constant(-view.bound)), graph.constant(view.bound))
+    scaled = _add_actor(graph, policy.low_actor, graph.add("Concat", seen, "next_subgoal", axis=-1))
     low, high = (np.asarray(bound, np.float32) for bound in (policy.action_low, policy.action_high))
     share = graph.add("Add", scaled, graph.constant(np.float32(1.0)))
     moved = graph.add("Add", graph.add("Mul", share, graph.constant((high - low) / 2)), graph.constant(low))

@@ -1,4 +1,4 @@
-"""`policy.safetensors`: both actors, the settings and the spaces. Small; reading it cannot execute code."""
+"""`policy.safetensors`: both actors, the map, the settings and the spaces. Small; reading it cannot execute code."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,19 +15,25 @@ from safetensors import SafetensorError, safe_open
 
 from higl.algo.forward import MLP, Layer
 from higl.algo.policy import Policy, Spaces
+from higl.algo.subgoals import View
+from higl.algo.walked import Chart
 from higl.errors import PolicyFileError, SettingsError
 from higl.run.files import replace_file
 from higl.settings.config import Config
 from higl.settings.flat import flat
 from higl.settings.layers import complete_config
 
-FORMAT = "2"
+FORMAT = "3"
 KIND = "policy"
 
 
 def save_policy(path: Path, policy: Policy, config: Config, spaces: Spaces) -> None:
     """Write everything that acting needs."""
     arrays = _layers("low", policy.low_actor) | _layers("high", policy.high_actor)
+    if config.low.normalise:
+        arrays |= _fields("view", policy.view)
+    if policy.chart is not None:
+        arrays |= _fields("chart", policy.chart)
     metadata = {
         "format": FORMAT,
         "kind": KIND,
@@ -47,7 +54,9 @@ def load_policy(path: Path) -> tuple[Policy, Config]:
         raise PolicyFileError(f"{path} does not hold a policy (its kind is {metadata.get('kind')})")
     config = stored_config(path, metadata)
     spaces = msgspec.json.decode(metadata["spaces"], type=Spaces)
-    return Policy(config, spaces, _mlp("low", arrays), _mlp("high", arrays)), config
+    view = View(**_named("view", arrays)) if config.low.normalise else None
+    chart = Chart(**_named("chart", arrays)) if config.walks_map else None
+    return Policy(config, spaces, _mlp("low", arrays), _mlp("high", arrays), view, chart), config
 
 
 def stored_config(path: Path, metadata: dict[str, str]) -> Config:
@@ -104,6 +113,16 @@ def _layers(level: str, actor: MLP) -> dict[str, np.ndarray]:
         for place, layer in enumerate(actor)
         for name, array in layer._asdict().items()
     }
+
+
+def _fields(part: str, value: Any) -> dict[str, np.ndarray]:
+    """Name the arrays of a named tuple."""
+    return {f"{part}.{name}": np.asarray(array, order="C") for name, array in value._asdict().items()}
+
+
+def _named(part: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of a named tuple by field."""
+    return {name.removeprefix(f"{part}."): array for name, array in arrays.items() if name.startswith(f"{part}.")}
 
 
 def _mlp(level: str, arrays: dict[str, np.ndarray]) -> MLP:

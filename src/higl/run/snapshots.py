@@ -17,7 +17,9 @@ from scipy.sparse.csgraph import dijkstra
 from higl.algo import planner
 from higl.algo.episodes import Episode
 from higl.algo.learner import Learner, LearnerState, Stages
+from higl.algo.policy import goal_unit
 from higl.algo.subgoals import subgoal_target
+from higl.algo.walked import Chart, Walker, last_landmark
 from higl.envs.maps import Maze
 
 VISITED = 2_000
@@ -46,11 +48,15 @@ def take_snapshot(learner: Learner, env: gymnasium.Env, episode: Episode | None)
     places, count = _places(size, learner)
     key = jax.random.fold_in(jax.random.fold_in(learner.key, _OWN_KEY), learner.steps)
     found = jax.device_get(program(learner.state, key, places, *_first_state(learner, episode)))
-    snapshot = _empty(goal_size) | {"step": np.asarray(learner.steps), "visited": found["visited"][:count]}
+    unit = goal_unit(learner.config, learner.spaces)
+    snapshot = _empty(goal_size) | {"step": np.asarray(learner.steps), "visited": found["visited"][:count] * unit}
     snapshot |= _scene(env)
     if episode is not None:
         snapshot |= _of_episode(learner, episode)
-    if learner.config.uses_landmarks:
+    if learner.map is not None:
+        snapshot |= _walked(learner.map.chart(), snapshot, unit)
+    elif learner.config.uses_landmarks:
+        found |= {name: found[name] * unit for name in ("landmarks", "selected", "pseudo_landmark")}
         coverage, novelty = _split(learner, found)
         snapshot |= {"coverage": coverage, "novelty": novelty}
         snapshot["novelty_score"] = found["score"][found["present"][learner.config.landmarks.coverage :]]
@@ -73,7 +79,7 @@ def _program(stages: Stages) -> Any:
         desired: jax.Array,
     ) -> dict[str, jax.Array]:
         found = {"visited": state.low_buffer.rows.achieved[places]}
-        if not stages.config.uses_landmarks:
+        if not stages.config.uses_landmarks or stages.config.walks_map:
             return found
         config, queue = stages.config.landmarks, state.novelty.queue
         graph = stages.graph(state, key)
@@ -111,7 +117,8 @@ def _first_state(learner: Learner, episode: Episode | None) -> tuple[np.ndarray,
     if episode is None:
         goal = np.zeros((1, learner.spaces.goal), np.float32)
         return np.zeros((1, learner.spaces.observation), np.float32), goal, goal
-    return episode.observation[:1], episode.achieved[:1], episode.desired[:1]
+    unit = goal_unit(learner.config, learner.spaces)
+    return episode.observation[:1], episode.achieved[:1] / unit, episode.desired[:1] / unit
 
 
 def _of_episode(learner: Learner, episode: Episode) -> Snapshot:
@@ -155,6 +162,30 @@ def _graph(found: Snapshot, snapshot: Snapshot, cutoff: float) -> Snapshot:
         "path": _shortest_path(weights, _node_of(int(found["index"]), present, count)),
         "selected": found["selected"],
         "pseudo_landmark": found["pseudo_landmark"],
+    }
+
+
+def _walked(chart: Chart, snapshot: Snapshot, unit: np.ndarray) -> Snapshot:
+    """Return the landmarks of a walked map and, if there is a first state, the way from it to its goal.
+
+    Nodes: the state, the landmarks, the goal.
+    """
+    points = chart.points * unit
+    found = {"coverage": points, "planning": np.asarray(1)}
+    if not len(points) or not snapshot["state"].size:
+        return found
+    walker = Walker(chart, 1).see(snapshot["state"] / unit)
+    way, before = dijkstra(walker.edges, indices=walker.node, return_predecessors=True)
+    last, _ = last_landmark(chart, chart.vain, way, snapshot["goal"] / unit)
+    path = [last]
+    while before[path[-1]] >= 0:
+        path.append(int(before[path[-1]]))
+    return found | {
+        "nodes": np.concatenate([snapshot["state"][None], points, snapshot["goal"][None]]),
+        "edges": 1 + np.stack([chart.start, chart.end], axis=1),
+        "edge_weights": chart.steps,
+        "path": np.asarray([0, *(1 + node for node in reversed(path)), len(points) + 1]),
+        "selected": points[path[-2] if len(path) > 1 else path[0]],
     }
 
 

@@ -64,6 +64,8 @@ class LowConfig(LevelConfig):
     """Bound of that noise, as a share of half the range of each action."""
     exchange: float = 0.0
     """Share of each batch whose subgoals are replaced by another transition's or, if absolute, by an achieved point."""
+    normalise: bool = False
+    """Scale the observation by the mean and standard deviation of the states seen so far."""
     hidden_entries: tuple[int, ...] = (0, 1)
     """Entries of the observation hidden from the low level (the goal coordinates, if subgoals are relative)."""
 
@@ -147,8 +149,11 @@ class NoveltyConfig:
 class LandmarksConfig:
     """Landmarks, the graph over them, and the landmark loss (eq. 7 to 9)."""
 
+    graph: Literal["values", "walked"] = "values"
+    """Edges between landmarks: the low level's values (the paper), or what has been walked. A walked map proposes the
+    subgoals itself: no network of the high level is trained."""
     coverage: int = 20
-    """Number of coverage landmarks, M_cov."""
+    """Number of coverage landmarks, M_cov. Of a walked map: the largest number of landmarks."""
     novelty: int = 20
     """Number of novelty landmarks, M_nov (also the size of the queue)."""
     pool: int = 1_000
@@ -215,6 +220,9 @@ class Config:
     """Prepend the achieved goal to the observation, for an environment whose observation leaves it out."""
     num_envs: int = 1
     """Environments that collect episodes at the same time, with the same policy."""
+    goal_unit: tuple[float, ...] = (1.0,)
+    """Length that counts as 1, one number for each dimension of the goal space or one for all. All distances in the
+    goal space are in this unit, except `high.subgoal_range`."""
     greedy: float = 0.0
     """Share of training episodes without exploration, so that states reached only without noise are also learned
     from."""
@@ -233,12 +241,17 @@ class Config:
     @property
     def uses_novelty(self) -> bool:
         """Whether some landmarks are novel states."""
-        return self.uses_landmarks and self.landmarks.novelty > 0
+        return self.uses_landmarks and self.landmarks.novelty > 0 and not self.walks_map
+
+    @property
+    def walks_map(self) -> bool:
+        """Whether subgoals come from a map of what has been walked, and not from a network of the high level."""
+        return self.uses_landmarks and self.landmarks.graph == "walked"
 
     @property
     def uses_adjacency(self) -> bool:
         """Whether a loss keeps subgoals near the pseudo-landmark (HIGL) or near the current state (HRAC)."""
-        return self.algo != "hiro"
+        return self.algo != "hiro" and not self.walks_map
 
     @property
     def reads_adjacency_network(self) -> bool:

@@ -1,8 +1,8 @@
 """Settings for an environment without a preset, from what `probe.py` finds there.
 
-For the paper's point maze the rules give nearly its numbers: a goal region 12 wide gives cells of 1, lambda 0.2, a
-shift of 2 and a cut-off of 40 (the paper: 38). `docs/own-environment.md` explains them. Each setting can be given
-instead; settings that depend on it follow the given value.
+The goal space gets a unit in which every task has about the size of the paper's mazes, and a segment leads about one unit
+far; all other settings are then the same for every task. `docs/own-environment.md` explains the rules. Each setting can
+be given instead; settings that depend on it follow the given value.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ _NO_SUCCESS = (
     'No info["is_success"] in a random episode. If it is never set, the success rate is 0%, and only the return counts.'
 )
 
-# Up to this many steps an episode is short, and subgoals come twice as often (as in the paper's arms).
-_SHORT_EPISODE = 100
+# The longest segment (the paper's) and the shortest, in steps.
+_LONGEST_PERIOD, _SHORTEST_PERIOD = 10, 2
 
-# Presets and defaults whose numbers the rules share: limits of a schedule, and noise.
+# The width of the goal region in units (the paper's mazes: 12), and how often the widest dimension may be as wide as the
+# narrowest before each gets a unit of its own.
+_WIDTH, _DISPARATE = 10, 10
+
+# Presets and defaults whose numbers the rules share: limits of a schedule.
 _ANT, _ARM, _DEFAULT = preset("ant-maze-u"), preset("reacher"), Config()
-
-# A random segment that reaches less than this share of the goal region is uninformative.
-_NEGLIGIBLE = 0.005
 
 
 @dataclass(frozen=True)
@@ -86,18 +87,15 @@ def derive_schedule(
     """
     values = _Values(config, given)
     reason = f"for {config.steps:,} steps"
-    rarest = _ANT.adjacency.every
-    every = values.put("adjacency.every", int(np.clip(config.steps // 10, 500, rarest)), reason)
-    values.put("adjacency.epochs", int(np.clip(every // 400, 2, _DEFAULT.adjacency.epochs)), reason)
-    if every < rarest:
-        pairs = _ARM.adjacency.all_pairs_up_to
-        values.put("adjacency.all_pairs_up_to", pairs, "trainings are frequent: beyond this, a sample of the pairs")
-    slowest = _DEFAULT.low.actor_learning_rate
-    rate = _number(np.clip(slowest * (_DEFAULT.steps / config.steps) ** 0.5, slowest, 1e-3))
-    for level in ("low", "high"):
-        values.put(f"{level}.actor_learning_rate", rate, f"{reason}: few updates, so larger steps")
-    values.put("high.random_steps", min(config.steps // 20, _ANT.high.random_steps), reason)
-    values.put("landmarks.start", int(np.clip(config.steps // 10, every, _DEFAULT.landmarks.start)), reason)
+    if not config.walks_map:
+        rarest = _ANT.adjacency.every
+        every = values.put("adjacency.every", int(np.clip(config.steps // 10, 500, rarest)), reason)
+        values.put("adjacency.epochs", int(np.clip(every // 400, 2, _DEFAULT.adjacency.epochs)), reason)
+        if every < rarest:
+            pairs = _ARM.adjacency.all_pairs_up_to
+            values.put("adjacency.all_pairs_up_to", pairs, "trainings are frequent: beyond this, a sample of the pairs")
+        values.put("high.random_steps", min(config.steps // 20, _ANT.high.random_steps), reason)
+        values.put("landmarks.start", int(np.clip(config.steps // 10, every, _DEFAULT.landmarks.start)), reason)
     values.put("evaluation.every", int(np.clip(config.steps // 20, 500, _DEFAULT.evaluation.every)), reason)
     _announce(announce, "Derived from the number of steps", values.derived)
     return values.config, values.derived
@@ -135,19 +133,47 @@ class _Values:
 
 def _derive(values: _Values, env: gymnasium.Env) -> None:
     horizon = probe.episode_steps(env)
-    short = horizon <= _SHORT_EPISODE
-    period = values.put("high.period", 5 if short else 10, f"episodes take up to {horizon} steps")
-    traces = probe.random_traces(env, period)
+    traces = probe.random_traces(env, _LONGEST_PERIOD)
+    _put_unit(values, env, traces)
+    _put_period(values, traces, horizon)
     if values["algo"] == "higl":
-        values.put("adjacency.degree", (period + 1) // 2, "half a segment: close to the pseudo-landmark")
+        values.put("adjacency.degree", (values["high.period"] + 1) // 2, "half a segment: close to the pseudo-landmark")
     else:
-        values.put("adjacency.degree", period, "HRAC keeps subgoals within reach of one segment")
+        values.put("adjacency.degree", values["high.period"], "HRAC keeps subgoals within reach of one segment")
     _put_goal_entries(values, traces)
-    _put_scales(values, env, traces)
     _put_time(values, traces)
-    values.put("low.exploration", _ANT.low.exploration, "a share of half the action range")
-    values.put("low.target_noise", _ANT.low.target_noise, "as in TD3")
-    values.put("low.target_noise_clip", _ANT.low.target_noise_clip, "as in TD3")
+    size = probe.reward_size(traces)
+    scale = _number(1 / (values["high.period"] * size))
+    values.put("high.reward_scale", scale, "the reward of a segment is about 1")
+
+
+def _put_unit(values: _Values, env: gymnasium.Env, traces: list[Trace]) -> None:
+    """Derive the unit of the goal space, so that every task has about the size of the paper's mazes in units."""
+    low, high = probe.goal_region(env, traces)
+    widths = high - low
+    widths = np.where(widths > 0, widths, widths.max() or 1.0)
+    if widths.max() <= _DISPARATE * widths.min():
+        unit = (_number(widths.max() / _WIDTH),)
+        reason = f"the goal region is {_number(widths.max())} wide"
+    else:
+        unit = tuple(_number(width / _WIDTH) for width in widths)
+        reason = "the goal dimensions have very different ranges"
+    unit = values.put("goal_unit", unit, f"{reason}: that is {_WIDTH} units")
+    wide = np.maximum(widths, np.broadcast_to(np.asarray(unit), widths.shape))
+    values.put("high.subgoal_range", tuple(_number(width) for width in wide), "the width of the goal region")
+
+
+def _put_period(values: _Values, traces: list[Trace], horizon: int) -> None:
+    """Derive the length of a segment: a held action leads at most one unit far."""
+    longest = int(np.clip(horizon // _LONGEST_PERIOD, _SHORTEST_PERIOD, _LONGEST_PERIOD))
+    unit = np.asarray(values["goal_unit"])
+    near = [
+        steps
+        for steps in range(_SHORTEST_PERIOD, longest + 1)
+        if probe.held_reach(traces, _LONGEST_PERIOD, steps, unit) <= 1.0
+    ]
+    reason = f"episodes take up to {horizon} steps, and a held action leads at most one unit far in this time"
+    values.put("high.period", max(near, default=_SHORTEST_PERIOD), reason)
 
 
 def _put_goal_entries(values: _Values, traces: list[Trace]) -> None:
@@ -181,48 +207,6 @@ def _put_time(values: _Values, traces: list[Trace]) -> None:
         values.put("time_limit", "bootstrap", "time is not observed")
     else:
         values.put("time_limit", "terminal", f"time is observed (entry {entry})")
-
-
-def _put_scales(values: _Values, env: gymnasium.Env, traces: list[Trace]) -> None:
-    """Derive what has the units of the goal space, of the low level's value, or of the reward."""
-    low, high = probe.goal_region(env, traces)
-    period = values["high.period"]
-    reach = probe.segment_reach(traces, period)
-    width = float((high - low).max()) or 1.0
-    reason = f"the goal region is {_number(width)} wide, a random segment reaches {_number(reach)}"
-    if reach < _NEGLIGIBLE * width:  # for example an object that must be touched first: its reach is unknown
-        reach = width
-    widths = np.maximum(high - low, 0.05 * width)
-    if values["high.subgoals"] == "absolute":
-        limit = np.maximum(np.maximum(np.abs(low), np.abs(high)), 0.05 * width)
-    else:
-        limit = np.clip(20 * reach, widths / 4, widths)
-    limit = values.put("high.subgoal_range", tuple(_number(x) for x in limit), reason)
-    side = np.clip(2 * reach, width / 40, width / 12)
-    cell = values.put("adjacency.cell", _number(side), "twice that reach, from 1/40 to 1/12 of the width")
-    values.put("novelty.similarity", _number(cell / 5), "a fifth of a cell")
-    far = 2 * cell if reach >= width else max(2 * cell, 1.5 * reach)
-    shift = values.put("landmarks.shift", _number(far), "one and a half times that reach, at least two cells")
-    values.put("high.random_sigma", shift, "the shift")
-    _put_value_scales(values, width, cell, shift, len(widths))
-    typical = float(np.mean(limit))
-    values.put("high.exploration", _number(0.1 * typical), "a tenth of the subgoal range")
-    values.put("high.target_noise", _number(0.05 * typical), "a twentieth of the subgoal range")
-    values.put("high.target_noise_clip", _number(0.1 * typical), "twice that")
-    size = probe.reward_size(traces)
-    values.put("high.reward_scale", _number(1 / (period * size)), "the reward of a segment is about 1")
-
-
-def _put_value_scales(values: _Values, width: float, cell: float, shift: float, dimensions: int) -> None:
-    """Derive what is measured in the low level's value: the cost of standing still at a distance for ever."""
-    scale = values.put("low.reward_scale", _number(1 / cell), "the low level counts distance in cells")
-    landmarks = max(1, values["landmarks.coverage"] + values["landmarks.novelty"])
-    spacing = max(shift, width / landmarks ** (1 / dimensions))
-    forever = 1 / (1 - min(values["low.discount"], 0.999))
-    cutoff = values.put(
-        "landmarks.cutoff", _number(spacing * scale * forever), f"the value of staying {_number(spacing)} away"
-    )
-    values.put("landmarks.goal_within", _number(cutoff / 4), "a quarter of the cut-off")
 
 
 def _number(value: Any) -> float:

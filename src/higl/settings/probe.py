@@ -226,12 +226,15 @@ def goal_region(env: gymnasium.Env, traces: Iterable[Trace]) -> tuple[np.ndarray
     )
 
 
-def segment_reach(traces: Iterable[Trace], period: int) -> float:
-    """Return the 95% quantile of the distance between the ends of a segment under random actions."""
+def held_reach(traces: Iterable[Trace], held: int, steps: int, unit: np.ndarray) -> float:
+    """Return the 95% quantile of how far `steps` equal random actions lead, in units [G] of the goal space.
+
+    Every second stretch of `held` steps of a random trace repeats one action.
+    """
     moves = [
-        np.linalg.norm(trace.achieved[stop] - trace.achieved[stop - period])
+        np.linalg.norm((trace.achieved[start + steps] - trace.achieved[start]) / unit)
         for trace in traces
-        for stop in range(period, len(trace.achieved), period)
+        for start in range(0, len(trace.achieved) - steps, 2 * held)
     ]
     return float(np.quantile(moves, 0.95)) if moves else 0.0
 

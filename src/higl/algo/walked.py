@@ -1,0 +1,383 @@
+"""The walked map: landmarks joined by edges that somebody has walked (`landmarks.graph = "walked"`; not in the paper).
+
+Values of the low level know no walls, so a graph whose edges are values leads through them. Here an edge i -> j exists
+because a trajectory went from landmark i to landmark j. It respects walls, one-way passages and prerequisites (a key
+before a door), and needs no cut-off. The length of an edge is the time that a good segment needs for it; an edge that
+was walked only once, or along which segments got stuck, is longer.
+
+    WalkedMap   grows with every episode of a run
+    Chart       what acting reads of it: small, and stored with a policy
+    Walker      leads one episode along a chart: the high level of such a run, in place of a network
+
+A trajectory belongs to a landmark until a joined one is clearly nearer, or it leaves the radius. It then meets any
+landmark within a third of the radius, or makes a new one. So points on either side of a wall that is thicker than that
+rarely share a landmark. When all places are taken, the radius grows and landmarks that are joined by short edges are
+merged. In this way the map covers whatever has been visited with the same number of landmarks.
+
+All lengths are in units of the goal space (`goal_unit`). Imports no JAX, so that a policy acts without it.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# Factor on the radius when the map is full, and the share of places that merging must leave free.
+_GROWTH, _ROOM = 1.25, 0.2
+# Joined landmarks closer than this share of the radius are merged.
+_CLOSE = 0.7
+# The first radius, in multiples of the length of a good segment.
+_FIRST_RADIUS = 0.3
+# Segments from which the speed is estimated, and the quantile of their lengths that counts as a good one.
+_RECENT, _GOOD = 2_000, 0.9
+# Points over which the position of a landmark is averaged: centres lie away from walls.
+_CENTRE = 50.0
+# A body belongs to a joined landmark once that one is nearer by this factor than its own.
+_NEARER = 0.8
+# A body meets a landmark to which no edge leads within this share of the radius.
+_REUNION = 0.35
+# A segment is stuck if it moved less than this share of its way (at most of a good segment); ways shorter than the
+# second share of a good segment are not judged.
+_STUCK, _SHORT = 0.2, 0.3
+# Stops are at least this share of a good segment away, and at least one unit: a body that is only asked for what it
+# reaches already does not get faster.
+_AHEAD = 0.7
+# Share of what is remembered of stuck segments at the next one, and the factor on an edge along which all were stuck.
+_MEMORY, _STUCK_FACTOR = 0.98, 10.0
+# Factor on the straight rest of the way to a goal that was never reached, and stuck segments that double the rest.
+_DETOUR, _DOUBT = 3.0, 3.0
+# Within an episode a stuck segment counts this often, and multiplies the edge that it could not walk.
+_IMPATIENCE, _REFUSAL = 5.0, 2.0
+# Exploration: noise on stops in multiples of a good segment, segments of roaming, those in one direction, the share of
+# directions that are the goal's, visits that double the rest of the way, and the spread of the choice of a frontier.
+_NOISE, _ROAMING, _STRAIGHT, _GOALWARD, _FAMILIAR, _SPREAD = 0.3, 12, 4, 0.3, 10.0, 0.7
+# Share of the episodes with an unknown goal that go to the frontier instead of straight on.
+_ADVENTUROUS = 0.5
+
+
+class Chart(NamedTuple):
+    """What acting reads of a map: landmarks [N, G], segments spent there [N], and those that were stuck there [N].
+
+    The walked edges: `start` [E], `end` [E], `steps` [E] (time of a good segment). `speed` []: distance per step of a
+    good segment. `radius` []: the radius of a landmark.
+    """
+
+    points: np.ndarray
+    visits: np.ndarray
+    vain: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    steps: np.ndarray
+    speed: np.ndarray
+    radius: np.ndarray
+
+
+class WalkedMap:
+    """The landmarks and the walked edges of a run; grows with every episode."""
+
+    def __init__(self, places: int, goal_size: int, period: int):
+        self.period = period
+        self.points = np.zeros((places, goal_size), np.float32)
+        self.present = np.zeros(places, bool)
+        self.visits = np.zeros(places, np.float32)
+        self.vain = np.zeros(places, np.float32)
+        self.crossings = np.zeros((places, places), np.float32)
+        self.attempts = np.zeros((places, places), np.float32)
+        self.stuck = np.zeros((places, places), np.float32)
+        self.moves = np.zeros(0, np.float32)
+        self.radius = np.zeros((), np.float32)
+
+    def __len__(self) -> int:
+        return int(self.present.sum())
+
+    @property
+    def speed(self) -> float:
+        """Return the distance that a good segment covers in one step."""
+        return max(float(np.quantile(self.moves, _GOOD)), 1e-6) if len(self.moves) else 1e-6
+
+    def chart(self) -> Chart:
+        """Return what acting reads: the landmarks that are present, renumbered, and the edges between them."""
+        number = np.cumsum(self.present) - 1
+        start, end = np.nonzero(self.crossings)
+        away = np.linalg.norm(self.points[start] - self.points[end], axis=1)
+        share = self.stuck[start, end] / (self.attempts[start, end] + 2)
+        steps = away / self.speed * (1 + 1 / self.crossings[start, end]) * (1 + _STUCK_FACTOR * np.square(share))
+        return Chart(
+            self.points[self.present],
+            self.visits[self.present],
+            self.vain[self.present],
+            number[start].astype(np.int32),
+            number[end].astype(np.int32),
+            np.maximum(steps, 1e-3).astype(np.float32),
+            np.float32(self.speed),
+            self.radius.copy(),
+        )
+
+    # --- Growing ---
+
+    def add_episode(self, achieved: np.ndarray, targets: np.ndarray) -> None:
+        """Add a trajectory [T + 1, G], and the points that its segments were asked for [S, G]."""
+        ends = np.minimum(np.arange(len(targets) + 1) * self.period, len(achieved) - 1)
+        lengths = np.linalg.norm(np.diff(achieved[ends], axis=0), axis=1) / np.maximum(np.diff(ends), 1)
+        self.moves = np.concatenate([self.moves, lengths.astype(np.float32)])[-_RECENT:]
+        if self.radius == 0.0:
+            self.radius = np.float32(_FIRST_RADIUS * self.speed * self.period)
+        nodes = self._track(achieved)
+        self._judge(nodes[ends], achieved[ends], targets)
+
+    def _track(self, achieved: np.ndarray) -> np.ndarray:
+        """Find or make the landmark of each point of a trajectory [T + 1, G]: [T + 1]. Count edges and visits."""
+        nodes, node = np.empty(len(achieved), np.int64), -1
+        for place, point in enumerate(achieved):
+            entered = self._follow(node, point)
+            if entered < 0 and self.present.all():
+                moved = self._make_room()
+                nodes[:place], node = moved[nodes[:place]], moved[node]
+                entered = self._follow(node, point)
+            if entered < 0:
+                entered = int(np.argmin(self.present))
+                self.points[entered], self.present[entered] = point, True
+            if entered != node and node >= 0:
+                self.crossings[node, entered] += 1
+            self.visits[entered] += 1 / self.period
+            self.points[entered] += (point - self.points[entered]) / _CENTRE
+            nodes[place] = node = entered
+        return nodes
+
+    def _follow(self, node: int, point: np.ndarray) -> int:
+        distance = np.where(self.present, _distances(self.points, point), np.inf)
+        return follow(node, distance, self.crossings[node] > 0, float(self.radius))
+
+    def _judge(self, nodes: np.ndarray, achieved: np.ndarray, targets: np.ndarray) -> None:
+        """Note which segments were stuck: nodes [S + 1], achieved [S + 1, G], and where they were to lead [S, G].
+
+        A segment counts for its landmark, and for the edge from there that leads closest to its target.
+        """
+        reach = self.speed * self.period
+        for place, target in enumerate(targets):
+            node, stuck = nodes[place], is_stuck(achieved[place], achieved[place + 1], target, reach)
+            self.vain[node] = _MEMORY * self.vain[node] + stuck
+            left = np.where(self.crossings[node] > 0, _distances(self.points, target), np.inf)
+            hop = int(np.argmin(left))
+            if left[hop] < np.linalg.norm(self.points[node] - target):
+                self.attempts[node, hop] = _MEMORY * self.attempts[node, hop] + 1
+                self.stuck[node, hop] = _MEMORY * self.stuck[node, hop] + stuck
+
+    # --- Merging ---
+
+    def _make_room(self) -> np.ndarray:
+        """Let the radius grow and merge landmarks until enough places are free; return where each went [N]."""
+        moved = np.arange(len(self.present))
+        while len(self) > (1 - _ROOM) * len(self.present):
+            self.radius = np.float32(self.radius * _GROWTH)
+            moved = self._merge()[moved]
+        return moved
+
+    def _merge(self) -> np.ndarray:
+        """Merge pairs of landmarks that are joined and close; return where each went [N]."""
+        moved = np.arange(len(self.present))
+        first, second = np.nonzero(np.triu(self.crossings + self.crossings.T, 1))
+        distance = np.linalg.norm(self.points[first] - self.points[second], axis=1)
+        merged = np.zeros(len(self.present), bool)
+        for pair in np.argsort(distance, kind="stable"):
+            kept, gone = int(first[pair]), int(second[pair])
+            if distance[pair] > _CLOSE * self.radius:
+                break
+            if not (merged[kept] or merged[gone]):
+                merged[kept] = merged[gone] = True
+                moved[gone] = kept
+                self._merge_pair(kept, gone)
+        return moved
+
+    def _merge_pair(self, kept: int, gone: int) -> None:
+        share = self.visits[gone] / max(self.visits[kept] + self.visits[gone], 1e-6)
+        self.points[kept] += share * (self.points[gone] - self.points[kept])
+        for counts in (self.visits, self.vain):
+            counts[kept], counts[gone] = counts[kept] + counts[gone], 0
+        for table in (self.crossings, self.attempts, self.stuck):
+            table[kept] += table[gone]
+            table[:, kept] += table[:, gone]
+            table[kept, kept], table[gone], table[:, gone] = 0, 0, 0
+        self.present[gone] = False
+
+    # --- Saving ---
+
+    _SAVED = ("points", "present", "visits", "vain", "crossings", "attempts", "stuck", "moves", "radius")
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the contents of the map, for saving."""
+        return {name: np.asarray(getattr(self, name)) for name in self._SAVED}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Restore the contents that `arrays` returned."""
+        for name in self._SAVED:
+            setattr(self, name, arrays[name].copy())
+
+
+def follow(node: int, distance: np.ndarray, joined: np.ndarray, radius: float) -> int:
+    """Return the landmark of a point whose predecessor belongs to `node` (-1: none); -1 if no landmark holds it.
+
+    Args:
+        node: The landmark so far.
+        distance: From the point to each landmark [N].
+        joined: To which landmarks an edge leads from `node` [N].
+        radius: Radius of a landmark.
+    """
+    nearest = int(np.argmin(distance))
+    if node < 0:
+        return nearest if distance[nearest] <= radius else -1
+    near = np.where(joined, distance, np.inf)
+    if near.min() <= min(radius, _NEARER * distance[node]):
+        return int(np.argmin(near))
+    if distance[node] <= radius:
+        return node
+    return nearest if distance[nearest] <= _REUNION * radius else -1
+
+
+def is_stuck(start: np.ndarray, end: np.ndarray, target: np.ndarray, reach: float) -> bool:
+    """Return whether a segment moved too little for its target, given what a good one reaches."""
+    way = np.linalg.norm(target - start)
+    return bool(way > _SHORT * reach and np.linalg.norm(end - start) < _STUCK * min(way, reach))
+
+
+def last_landmark(chart: Chart, vain: np.ndarray, way: np.ndarray, desired: np.ndarray) -> tuple[int, bool]:
+    """Return the landmark from which to go straight to a goal [G], and whether the goal is known.
+
+    `way` [N] holds the lengths of the ways to all landmarks. A goal is known if a landmark that can be reached lies
+    within the radius; the one with the least sum of way and rest is chosen. A goal that is not known is approached from
+    wherever that sum is least, with the straight rest counting more. The rest also counts the more, the more segments
+    were stuck at the landmark (`vain` [N]).
+    """
+    away = _distances(chart.points, desired)
+    rest = away / chart.speed * (1.0 + vain / _DOUBT)
+    within = (away <= chart.radius) & np.isfinite(way)
+    if within.any():
+        return int(np.argmin(np.where(within, way + rest, np.inf))), True
+    return int(np.argmin(way + _DETOUR * rest)), False
+
+
+class Walker:
+    """Leads one episode along a chart: to its goal if that is known, otherwise straight on from the best landmark.
+
+    It notices when it is stuck: the edge that could not be walked is longer for the rest of the episode. An exploring
+    episode with an unknown goal, or with a goal that it has reached, may also go to a frontier, a landmark where little
+    time was spent, and roam from there. Walkers are never changed: each step returns a new one.
+    """
+
+    def __init__(self, chart: Chart, period: int):
+        from scipy.sparse import csr_array
+
+        size = len(chart.points)
+        self.chart, self.period = chart, period
+        self.reach = float(chart.speed) * period
+        self.edges = csr_array((chart.steps.astype(np.float64), (chart.start, chart.end)), shape=(size, size))
+        self.vain = chart.vain
+        self.node = self.frontier = -1
+        self.roaming, self.heading = 0, np.zeros(0)
+        self.adventurous: bool | None = None
+        self.attempt: tuple[int, int, np.ndarray, np.ndarray] | None = None
+        """Landmark, next landmark on the path (-1: none), start and target of the segment under way."""
+
+    def see(self, achieved: np.ndarray) -> Walker:
+        """Follow the body to its landmark; to be called at every step."""
+        walker = copy.copy(self)
+        distance = _distances(self.chart.points, achieved)
+        joined = np.zeros(len(distance), bool)
+        if self.node >= 0:
+            joined[self.edges.indices[self._edges_from(self.node)]] = True
+        found = follow(self.node, distance, joined, float(self.chart.radius))
+        walker.node = found if found >= 0 else self.node if self.node >= 0 else int(np.argmin(distance))
+        return walker
+
+    def target(
+        self, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None
+    ) -> tuple[np.ndarray, Walker]:
+        """Return where the next segment should lead [G], and the walker then; only with a generator does it explore."""
+        walker = self._having_noticed(achieved)
+        hop, target = walker._choose(achieved, desired, rng)
+        walker.attempt = walker.node, hop, achieved, target
+        return target, walker
+
+    def _having_noticed(self, achieved: np.ndarray) -> Walker:
+        """Return a walker that knows whether the last segment was stuck."""
+        walker = copy.copy(self)
+        if self.attempt is None or not is_stuck(self.attempt[2], achieved, self.attempt[3], self.reach):
+            return walker
+        node, hop, _, _ = self.attempt
+        walker.vain = self.vain.copy()
+        walker.vain[node] += _IMPATIENCE
+        if hop >= 0:
+            walker.edges = self.edges.copy()
+            ends = self._edges_from(node)
+            walker.edges.data[ends] *= np.where(self.edges.indices[ends] == hop, _REFUSAL, 1.0)
+        return walker
+
+    def _choose(
+        self, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None
+    ) -> tuple[int, np.ndarray]:
+        """Return the next landmark on the way (-1: none) and the target of the next segment [G]."""
+        from scipy.sparse.csgraph import dijkstra
+
+        way, before = dijkstra(self.edges, indices=self.node, return_predecessors=True)
+        last, known = last_landmark(self.chart, self.vain, way, desired)
+        if rng is None:
+            return self._stop(achieved, desired, last, before)
+        self._choose_frontier(achieved, desired, way, known, rng)
+        if self.roaming:
+            return -1, self._roam(achieved, desired, rng)
+        if self.frontier >= 0:
+            last, desired = self.frontier, self.chart.points[self.frontier]
+        hop, target = self._stop(achieved, desired, last, before)
+        return hop, target + rng.normal(0.0, _NOISE * self.reach, achieved.shape)
+
+    def _stop(self, achieved: np.ndarray, goal: np.ndarray, last: int, before: np.ndarray) -> tuple[int, np.ndarray]:
+        """Return the next landmark on the path to `last` (-1: none), and the first one far enough away (else the goal).
+
+        `before` [N] is the landmark before each on its shortest path.
+        """
+        hop, target, place = -1, goal, last
+        ahead = max(_AHEAD * self.reach, 1.0)
+        while place >= 0 and place != self.node:
+            if np.linalg.norm(self.chart.points[place] - achieved) >= ahead:
+                target = self.chart.points[place]
+            hop, place = place, int(before[place])
+        return hop, target
+
+    # --- Exploration ---
+
+    def _choose_frontier(
+        self, achieved: np.ndarray, desired: np.ndarray, way: np.ndarray, known: bool, rng: np.random.Generator
+    ) -> None:
+        """Begin to go to a frontier, or to roam once it is reached."""
+        if self.adventurous is None:
+            self.adventurous = bool(rng.random() < _ADVENTUROUS)
+        arrived = np.linalg.norm(achieved - desired) < 0.5 * self.chart.radius
+        if self.roaming == 0 and self.frontier < 0 and (arrived or (self.adventurous and not known)):
+            self.frontier = self._frontier(desired, way, rng)
+        if self.frontier >= 0 and self.node == self.frontier:
+            self.frontier, self.roaming = -1, _ROAMING
+
+    def _frontier(self, desired: np.ndarray, way: np.ndarray, rng: np.random.Generator) -> int:
+        """Draw a landmark from which to explore: near the goal, and where little time was spent."""
+        rest = _distances(self.chart.points, desired) / self.chart.speed * (1.0 + self.chart.visits / _FAMILIAR)
+        score = (way + _DETOUR * rest) * np.exp(rng.normal(0.0, _SPREAD, len(rest)))
+        return int(np.argmin(score))
+
+    def _roam(self, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return a point in a direction that is kept for some segments: random, or sometimes the goal's."""
+        if self.roaming % _STRAIGHT == 0:
+            turn = desired - achieved if rng.random() < _GOALWARD else rng.normal(size=len(achieved))
+            length = max(self.reach, 1.0) * rng.uniform(0.7, 1.5)
+            self.heading = turn / max(float(np.linalg.norm(turn)), 1e-6) * length
+        self.roaming -= 1
+        return achieved + self.heading
+
+    def _edges_from(self, node: int) -> Any:
+        return slice(self.edges.indptr[node], self.edges.indptr[node + 1])
+
+
+def _distances(points: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """Return the distances from points [N, G] to one point [G]: [N]."""
+    return np.sqrt(np.square(points - point).sum(axis=1))
