@@ -50,9 +50,9 @@ _MEMORY, _STUCK_FACTOR = 0.98, 10.0
 _DETOUR, _DOUBT = 3.0, 3.0
 # Within an episode a stuck segment counts this often, and multiplies the edge that it could not walk.
 _IMPATIENCE, _REFUSAL = 5.0, 2.0
-# Exploration: noise on stops in multiples of a good segment, segments of roaming, those in one direction, the share of
+# Exploration: noise on stops in multiples of their least distance, segments of roaming, those in one direction, the share of
 # directions that are the goal's, visits that double the rest of the way, and the spread of the choice of a frontier.
-_NOISE, _ROAMING, _STRAIGHT, _GOALWARD, _FAMILIAR, _SPREAD = 0.3, 12, 4, 0.3, 10.0, 0.7
+_NOISE, _ROAMING, _STRAIGHT, _GOALWARD, _FAMILIAR, _SPREAD = 0.5, 12, 4, 0.3, 10.0, 0.7
 # Share of the episodes with an unknown goal that go to the frontier instead of straight on.
 _ADVENTUROUS = 0.5
 
@@ -272,6 +272,7 @@ class Walker:
         size = len(chart.points)
         self.chart, self.period = chart, period
         self.reach = float(chart.speed) * period
+        self.ahead = max(_AHEAD * self.reach, 1.0)
         self.edges = csr_array((chart.steps.astype(np.float64), (chart.start, chart.end)), shape=(size, size))
         self.vain = chart.vain
         self.node = self.frontier = -1
@@ -330,7 +331,7 @@ class Walker:
         if self.frontier >= 0:
             last, desired = self.frontier, self.chart.points[self.frontier]
         hop, target = self._stop(achieved, desired, last, before)
-        return hop, target + rng.normal(0.0, _NOISE * self.reach, achieved.shape)
+        return hop, target + rng.normal(0.0, _NOISE * self.ahead, achieved.shape)
 
     def _stop(self, achieved: np.ndarray, goal: np.ndarray, last: int, before: np.ndarray) -> tuple[int, np.ndarray]:
         """Return the next landmark on the path to `last` (-1: none), and the first one far enough away (else the goal).
@@ -338,9 +339,8 @@ class Walker:
         `before` [N] is the landmark before each on its shortest path.
         """
         hop, target, place = -1, goal, last
-        ahead = max(_AHEAD * self.reach, 1.0)
         while place >= 0 and place != self.node:
-            if np.linalg.norm(self.chart.points[place] - achieved) >= ahead:
+            if np.linalg.norm(self.chart.points[place] - achieved) >= self.ahead:
                 target = self.chart.points[place]
             hop, place = place, int(before[place])
         return hop, target

@@ -122,8 +122,8 @@ _POSITIVE, _AT_LEAST_0, _SHARE = "more than 0", "0 or more", "from 0 to 1"
 _RANGES = {
     _POSITIVE: (
         "steps num_envs every episodes epochs batch_size buffer_size policy_period period hidden embedding degree cell "
-        "pool all_pairs_up_to actor_learning_rate critic_learning_rate learning_rate subgoal_range goal_unit reward_scale "
-        "epsilon cutoff"
+        "pool all_pairs_up_to actor_learning_rate critic_learning_rate learning_rate subgoal_range goal_unit "
+        "reward_scale epsilon cutoff"
     ),
     _AT_LEAST_0: (
         "seed hidden_entries critic_weight_decay exploration target_noise target_noise_clip relabel_candidates "
