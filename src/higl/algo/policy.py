@@ -78,8 +78,8 @@ class PolicyState:
     """What a policy remembers between two steps, for one observation or a batch of N.
 
     `subgoal` [N, G] is the subgoal of the last step, `achieved` [N, G] the goal-space point it was pursued from; both
-    are in units of the goal space. `clock` [N] is the number of steps since the episode began. With a map there is a walker
-    for each observation.
+    are in units of the goal space. `clock` [N] is the number of steps since the episode began. With a map there is a
+    walker for each observation.
     """
 
     subgoal: np.ndarray

@@ -50,8 +50,8 @@ _MEMORY, _STUCK_FACTOR = 0.98, 10.0
 _DETOUR, _DOUBT = 3.0, 3.0
 # Within an episode a stuck segment counts this often, and multiplies the edge that it could not walk.
 _IMPATIENCE, _REFUSAL = 5.0, 2.0
-# Exploration: noise on stops in multiples of their least distance, segments of roaming, those in one direction, the share of
-# directions that are the goal's, visits that double the rest of the way, and the spread of the choice of a frontier.
+# Exploration: noise on stops in multiples of their least distance, segments of roaming, those in one direction, the
+# share of directions that are the goal's, visits that double the rest of the way, the spread of the choice of a frontier.
 _NOISE, _ROAMING, _STRAIGHT, _GOALWARD, _FAMILIAR, _SPREAD = 0.5, 12, 4, 0.3, 10.0, 0.7
 # Share of the episodes with an unknown goal that go to the frontier instead of straight on.
 _ADVENTUROUS = 0.5

@@ -1,8 +1,8 @@
 """Settings for an environment without a preset, from what `probe.py` finds there.
 
 The goal space gets a unit in which every task has about the size of the paper's mazes, and a segment leads about one
-unit far; all other settings are then the same for every task. `docs/own-environment.md` explains the rules. Each setting
-can be given instead; settings that depend on it follow the given value.
+unit far; all other settings are then the same for every task. `docs/own-environment.md` explains the rules. Each
+setting can be given instead; settings that depend on it follow the given value.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _NO_SUCCESS = (
 # The longest segment (the paper's) and the shortest, in steps.
 _LONGEST_PERIOD, _SHORTEST_PERIOD = 10, 2
 
-# The width of the goal region in units (the paper's mazes: 12). If the widest dimension is this many times wider than the
-# narrowest, each dimension gets a unit of its own.
+# The width of the goal region in units (the paper's mazes: 12). If the widest dimension is this many times wider than
+# the narrowest, each dimension gets a unit of its own.
 _WIDTH, _DISPARATE = 10, 10
 
 # Presets and defaults whose numbers the rules share: limits of a schedule.
