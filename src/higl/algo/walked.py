@@ -51,7 +51,7 @@ _DETOUR, _DOUBT = 3.0, 3.0
 # Within an episode a stuck segment counts this often, and multiplies the edge that it could not walk.
 _IMPATIENCE, _REFUSAL = 5.0, 2.0
 # Exploration: noise on stops in multiples of their least distance, segments of roaming, those in one direction, the
-# share of directions that are the goal's, visits that double the rest of the way, the spread of the choice of a frontier.
+# share of directions that are the goal's, visits that double the rest of the way, the spread in choosing a frontier.
 _NOISE, _ROAMING, _STRAIGHT, _GOALWARD, _FAMILIAR, _SPREAD = 0.5, 12, 4, 0.3, 10.0, 0.7
 # Share of the episodes with an unknown goal that go to the frontier instead of straight on.
 _ADVENTUROUS = 0.5
@@ -111,7 +111,7 @@ class WalkedMap:
             number[start].astype(np.int32),
             number[end].astype(np.int32),
             np.maximum(steps, 1e-3).astype(np.float32),
-            np.float32(self.speed),
+            np.asarray(self.speed, np.float32),
             self.radius.copy(),
         )
 
@@ -123,7 +123,7 @@ class WalkedMap:
         lengths = np.linalg.norm(np.diff(achieved[ends], axis=0), axis=1) / np.maximum(np.diff(ends), 1)
         self.moves = np.concatenate([self.moves, lengths.astype(np.float32)])[-_RECENT:]
         if self.radius == 0.0:
-            self.radius = np.float32(_FIRST_RADIUS * self.speed * self.period)
+            self.radius = np.asarray(_FIRST_RADIUS * self.speed * self.period, np.float32)
         nodes = self._track(achieved)
         self._judge(nodes[ends], achieved[ends], targets)
 
@@ -171,7 +171,7 @@ class WalkedMap:
         """Let the radius grow and merge landmarks until enough places are free; return where each went [N]."""
         moved = np.arange(len(self.present))
         while len(self) > (1 - _ROOM) * len(self.present):
-            self.radius = np.float32(self.radius * _GROWTH)
+            self.radius = np.asarray(self.radius * _GROWTH, np.float32)
             moved = self._merge()[moved]
         return moved
 
