@@ -262,7 +262,8 @@ class Bench:
 
     def _relabel(self, key: jax.Array) -> jax.Array:
         actor = self.learner.state.low.networks.actor
-        return relabel(self.config.high, self.stages.limit, actor, self.stages.visible, self._rows(key), key)
+        stages, rows = self.stages, self._rows(key)
+        return relabel(self.config.high, stages.limit, actor, stages.visible, rows, key, stages.affine)
 
     def _sample_landmarks(self, key: jax.Array) -> Landmarks:
         state = self.learner.state
