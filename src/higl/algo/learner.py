@@ -213,7 +213,7 @@ class Stages:
         config = self.config.novelty
         places = sample_places(buffer, key, config.batch_size)
         x = novelty_input(config, buffer.rows.observation[places], buffer.rows.achieved[places])
-        state, loss = distil(config, state, x)
+        state, loss = distil(config, state, x, self.affine)
         return state, {"loss": loss}
 
 

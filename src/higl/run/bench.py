@@ -50,6 +50,7 @@ from higl.settings.presets import preset
 # Rounds in which all stages are timed; the best counts, because a slow minute of a shared machine affects only some.
 ROUNDS = 3
 EPISODES_BEFORE = 4
+_PLAIN_LINE_SECONDS = 10.0
 # Cells of the goal space that a run visits. In a maze these are its floor (112 in Ant Maze U, whose runs found 112 to
 # 121). With random actions the arms visited 1,700 in 20,000 steps. For other tasks the number is a guess.
 ARM_CELLS, OTHER_CELLS = 1_500, 150
@@ -376,9 +377,9 @@ def run_benches(configs: list[Config], tell: Tell = lambda text: None) -> list[R
     rates = {(shape, kind): ProductRate(*shape, kind) for shape in shapes for kind in kinds}
     best = dict.fromkeys(rates, 0.0)
     measured: list[list[list[Stage]]] = [[] for _ in configs]
-    for number in range(ROUNDS):
+    for _ in range(ROUNDS):
         for place, bench in enumerate(benches):
-            tell(f"round {number + 1} of {ROUNDS}: matrix products")
+            tell("matrix products")
             for kind in kinds:
                 which = shapes[place], kind
                 best[which] = max(best[which], rates[which].measure())
@@ -417,7 +418,7 @@ def start_up_seconds(config: Config, tell: Tell = lambda text: None) -> dict[str
         environment = os.environ | {"XDG_CACHE_HOME": folder}
         environment.pop("JAX_COMPILATION_CACHE_DIR", None)
         for name in ("cold", "warm"):
-            tell(f"round: {name} start")
+            tell(f"{name} start")
             start = time.perf_counter()
             command = [sys.executable, "-c", code, json.dumps(flat_config(config))]
             subprocess.run(command, check=True, env=environment)
@@ -456,21 +457,24 @@ def print_report(report: Report) -> None:
 
 @contextmanager
 def telling() -> Generator[Tell]:
-    """Show on standard error what is being measured: a line that changes in a terminal, a line per round elsewhere."""
+    """Show on standard error what is being measured: in a terminal one changing line, elsewhere a line now and then."""
     console = Console(stderr=True)
     if console.is_terminal:
         with console.status("starting") as status:
             yield status.update
-    else:
-        yield lambda text: print(text, file=sys.stderr, flush=True) if text.startswith("round") else None
+        return
+    next_line = time.monotonic()
+
+    def tell(text: str) -> None:
+        nonlocal next_line
+        if time.monotonic() >= next_line:
+            next_line = time.monotonic() + _PLAIN_LINE_SECONDS
+            print(text, file=sys.stderr, flush=True)
+
+    yield tell
 
 
-def run(
-    configs: list[Config],
-    json_file: Path | None = None,
-    *,
-    cold: bool = False,
-) -> None:
+def run(configs: list[Config], json_file: Path | None = None, *, cold: bool = False) -> None:
     """Measure configurations in turns; print the tables, and how each compares with the last."""
     with telling() as tell:
         reports = run_benches(configs, tell)

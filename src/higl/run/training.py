@@ -93,7 +93,7 @@ class Training(Observer):
     ):
         self.folder, self.config = folder, folder.config
         self.spaces = Spaces.of(env)
-        # A run keeps the precision of its first start, so that it resumes exactly on another processor's results too.
+        # A run keeps the precision of its first start, on whichever processor it continues.
         precision = folder.facts.setdefault("precision", resolved_precision(folder.config.precision))
         self.learner = Learner(replace(folder.config, precision=precision), self.spaces)
         trackers = make_trackers(folder.path, self._warn)
