@@ -4,7 +4,7 @@
 
 All sizes are measured in one process, in turns, with the settings of Ant Maze U on random states: 20 to 400 landmarks,
 half of each kind, and HRAC, which has none; then 40 landmarks in goal spaces of 2 to 50 dimensions. Only learning is
-measured, because the simulator depends on neither. Prints milliseconds and MFLOP-equivalents (the FLOPs of the machine's
+measured, because the simulator depends on neither. Prints milliseconds and MFLOP-equivalents (FLOPs of the machine's
 fp32 matrix products in that time); fails if 400 landmarks cost more than twice what 40 do.
 """
 
