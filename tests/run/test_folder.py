@@ -12,7 +12,7 @@ import pytest
 
 from higl.errors import RunFolderError
 from higl.run import files
-from higl.run.files import EVALUATION_COLUMNS
+from higl.run.files import EVALUATION_COLUMNS, FORMAT
 from higl.run.folder import LineLog, Lock, RunFolder
 from higl.run.reading import is_locked, last_evaluation, last_step, read_config, read_facts, run_folders, run_state
 from higl.settings.config import Config
@@ -193,8 +193,8 @@ def test_a_folder_that_a_crash_left_incomplete(tmp_path):
 def test_damaged_and_old_folders(folder):
     facts = folder.path / "run.json"
     content = facts.read_text()
-    facts.write_text(content.replace('"format": 2', '"format": 1'))
-    with pytest.raises(RunFolderError, match="has format 1; this version of higl reads format 2"):
+    facts.write_text(content.replace(f'"format": {FORMAT}', '"format": 1'))
+    with pytest.raises(RunFolderError, match=f"has format 1; this version of higl reads format {FORMAT}"):
         read_facts(folder.path)
     facts.write_text(content[:20])
     with pytest.raises(RunFolderError, match=r"run\.json is damaged"):

@@ -7,7 +7,7 @@ from support.policies import give_policy
 from support.synthetic import synthetic_run
 
 from higl.errors import PolicyFileError
-from higl.run.policy_file import load_policy, read_arrays, write_arrays
+from higl.run.policy_file import FORMAT, load_policy, read_arrays, write_arrays
 from higl.run.reading import read_config
 
 
@@ -50,5 +50,5 @@ def test_a_file_of_another_kind_is_rejected(file, kind):
 def test_another_format_is_rejected(file):
     metadata, arrays = read_arrays(file)
     write_arrays(file, metadata | {"format": "1"}, arrays)
-    with pytest.raises(PolicyFileError, match="has format 1; this version of higl reads format 2"):
+    with pytest.raises(PolicyFileError, match=f"has format 1; this version of higl reads format {FORMAT}"):
         load_policy(file)

@@ -11,7 +11,7 @@ import numpy as np
 
 from higl.envs.maps import Maze
 from higl.envs.tasks import find_task
-from higl.run.files import EVALUATION_COLUMNS
+from higl.run.files import EVALUATION_COLUMNS, FORMAT
 from higl.settings.config import Config
 from higl.settings.layers import to_toml
 
@@ -50,7 +50,7 @@ def _facts(status: str, steps: int) -> dict:
         "command": ["/somewhere/higl", "train", "a-task"],
     }  # fmt: skip
     return {
-        "format": 2, "synthetic": True, "created": start["started"], "updated": "2026-01-01T02:00:00Z",
+        "format": FORMAT, "synthetic": True, "created": start["started"], "updated": "2026-01-01T02:00:00Z",
         "status": status, "saved_step": steps, "starts": [start],
     }  # fmt: skip
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from higl.errors import RunFolderError, WrongFolderError
+from higl.processor import cpu_info
 from higl.run.files import (
     CONFIG,
     EVALUATION_COLUMNS,
@@ -34,7 +35,6 @@ from higl.run.files import (
     unfinished,
 )
 from higl.run.observers import Observer, Row
-from higl.run.process import cpu_info
 from higl.run.reading import is_run, read_config, read_facts
 from higl.settings.config import Config
 from higl.settings.layers import to_toml

@@ -20,7 +20,7 @@ from higl.settings.config import Config
 from higl.settings.flat import flat
 from higl.settings.layers import complete_config
 
-FORMAT = "2"
+FORMAT = "3"
 KIND = "policy"
 
 

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -17,6 +18,7 @@ from gymnasium.vector import VectorEnv
 
 from higl.algo.learner import Learner
 from higl.algo.policy import Spaces
+from higl.algo.products import resolved_precision
 from higl.errors import CheckpointError
 from higl.run.checkpoint import Checkpoints, Counters, learner_arrays, restore_newest
 from higl.run.checks import check_spaces
@@ -108,7 +110,9 @@ class Training(Observer):
     ):
         self.folder, self.config = folder, folder.config
         self.spaces = Spaces.of(env)
-        self.learner = Learner(folder.config, self.spaces)
+        # A run keeps the precision of its first start, on whichever processor it continues.
+        precision = folder.facts.setdefault("precision", resolved_precision(folder.config.precision))
+        self.learner = Learner(replace(folder.config, precision=precision), self.spaces)
         trackers = make_trackers(Record(folder.path, flat_config(folder.config)), self._warn)
         called = map(CallbackObserver, callbacks)
         self.loop = Loop(self.learner, env, test_env, [folder, *observers, *trackers, self, *called])
