@@ -17,7 +17,8 @@ from higl.algo.learner import Learner
 from higl.algo.policy import Policy, PolicyState, Spaces
 from higl.envs.adapt import with_achieved
 from higl.envs.make import adapted
-from higl.envs.source import EnvironmentLike, Source
+from higl.envs.source import EnvironmentLike, Source, import_named
+from higl.envs.trust import is_imported, would_import
 from higl.errors import SettingsError, TaskError
 from higl.run.agent_file import load_agent, save_agent
 from higl.run.checkpoint import Checkpoints, restore_learner, restore_newest
@@ -82,6 +83,7 @@ class Agent:
         for name in ("task", "algo"):
             if name in self._given:
                 raise SettingsError(f"{name} = {self._given[name]!r}: not a setting of an agent; {_INSTEAD[name]}")
+        import_named(env, test_env)
         self._source = Source(env, test_env, reward)
         named = {"task": self._source.task, "algo": self.algo, "preset": preset}
         config = build_config(named | {"reward": self._source.reward, "seed": seed} | self._given)
@@ -315,17 +317,19 @@ class Agent:
         """Load an agent from a file that `save` wrote, from a policy file, or from a run folder.
 
         An agent from a run folder, or from a file saved with `full`, can continue learning; one from a policy can only
-        act. Loading cannot execute code from the file.
+        act. Loading runs no code that the file names: the module of a task `module:id` is imported only if you give
+        that name as `env`.
 
         Args:
             path: The file or folder.
-            env: The environment; not given: made from the name of the task.
+            env: The environment; not given: made from the name of the task, if that needs no import.
             test_env: Environment of the evaluations, as for a new agent.
 
         Raises:
             PolicyFileError: the file is damaged, or was not written by higl.
             CheckpointError: the run's checkpoints are damaged.
-            TaskError: the environment's spaces differ from those that the agent was trained for.
+            TaskError: the environment's spaces differ from those that the agent was trained for, or a module would have
+                to be imported.
         """
         path = Path(path)
         loaded = None if is_run(path) else load_agent(path)
@@ -355,6 +359,10 @@ class Agent:
         """Return an agent with the settings of one that was saved."""
         if cls.algo != config.algo:
             raise SettingsError(f"{path} was trained with {config.algo}: load it with {config.algo.upper()}.load")
+        import_named(env, test_env)
+        if env is None and not is_imported(config.task):
+            wants = would_import(config.task)
+            raise TaskError(f"{path}: {wants}; if you trust it, {cls.__name__}.load(path, env={config.task!r})")
         use_compilation_cache()
         agent = cls.__new__(cls)
         agent.verbose, agent._given, agent.derived, agent._known = True, {}, [], True
@@ -402,6 +410,7 @@ def evaluate(agent: Agent, env: EnvironmentLike | None = None, episodes: int = 1
     """
     if episodes < 1:
         raise ValueError(f"evaluate: episodes = {episodes}: expected 1 or more")
+    import_named(env)
     source = agent._source if env is None else Source(env, None, agent.config.reward)
     test_env = agent._test_env(source)
     return run_episodes(test_env, agent.policy, measuring_seeds(seed, range(episodes)))

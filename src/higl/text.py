@@ -60,6 +60,11 @@ def did_you_mean(name: str, known: Iterable[str], flag: str = "") -> str:
     return f"; did you mean {flag}{found[0]}?" if found else ""
 
 
+def first_line(error: Exception) -> str:
+    """Return the first line of an exception's message."""
+    return str(error).strip().partition("\n")[0]
+
+
 def timestamp() -> str:
     """Return the time in UTC, to the second: 2026-01-31T08:00:00Z."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -30,8 +30,8 @@ def test_add_and_table(tmp_path, capsys):
 
 
 def test_results_keep_what_eval_says(whole, tmp_path):
-    told = json.loads(higl("eval", whole, "--episodes", 4, "--json").stdout)
-    done = higl("results", "add", whole, "--results", tmp_path, "--test", 4)
+    told = json.loads(higl("eval", whole, "--episodes", 4, "--json", "--trust").stdout)
+    done = higl("results", "add", whole, "--results", tmp_path, "--test", 4, "--trust")
     assert done.returncode == 0, done.stderr
     kept = json.loads((Path(done.stdout.strip()) / "test.json").read_text())
     assert kept["episodes"] == 4

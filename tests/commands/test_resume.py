@@ -20,7 +20,9 @@ def test_a_run_that_was_asked_for_more_is_continued(monkeypatch, tmp_path, capsy
     """Killed after its settings were changed and before it went on, it does not count as finished at 500 steps."""
     begun = []
     for name in ("train", "resume"):
-        monkeypatch.setattr(f"higl.commands.{name}.work_on_run", lambda out, *_, new: begun.append((out, new)) or 0)
+        monkeypatch.setattr(
+            f"higl.commands.{name}.work_on_run", lambda out, *_, new, env=None: begun.append((out, new)) or 0
+        )
     run, words = finished_run(tmp_path / "run"), ["train", "point-maze", "--resume", "--out", tmp_path / "run"]
     assert "is finished" in tell(capsys, "resume", run)[1]
     assert "is finished" in tell(capsys, *words, "--steps", 500)[1]
@@ -46,7 +48,7 @@ def test_a_kill_before_a_longer_run_goes_on(monkeypatch, tmp_path):
 
 def test_resume_trains_on(whole, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
-    done = higl("resume", tmp_path / "run", "--steps", 240)
+    done = higl("resume", tmp_path / "run", "--steps", 240, "--trust")
     assert done.returncode == 0, done.stderr
     assert [line["step"] for line in tiny.lines(tmp_path / "run")] == list(range(20, 241, 20))
 

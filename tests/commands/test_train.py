@@ -13,7 +13,8 @@ from support import tiny
 from support.commands import assert_same_run, line_count, tell, wait_for
 from support.tiny import higl, start
 
-from higl.commands.train import _agrees, default_folder
+from higl.commands.command import agrees
+from higl.commands.train import default_folder
 from higl.settings.config import Config
 from higl.settings.layers import apply, setting_types
 from higl.settings.presets import preset
@@ -66,8 +67,9 @@ def test_a_file_where_a_run_should_go(capsys, tmp_path):
 def test_a_module_in_the_working_folder_is_found(tmp_path):
     shutil.copy(tiny.__file__, tmp_path / "own_module.py")
     script = (
-        "import sys; from higl.envs.make import make_env; "
-        "assert '' not in sys.path; print(make_env('own_module:tests/Tiny-v0').observation_space['observation'].shape)"
+        "import sys; from higl.envs.make import make_env; from higl.envs.trust import import_module_of; "
+        "assert '' not in sys.path; task = 'own_module:tests/Tiny-v0'; import_module_of(task); "
+        "print(make_env(task).observation_space['observation'].shape)"
     )
     # -P, as the installed command: the folder it is called in is not searched.
     command = [sys.executable, "-P", "-c", script]
@@ -96,11 +98,13 @@ def test_a_terminal_is_asked(monkeypatch, answer, code):
     for stream in (sys.stdin, sys.stdout):
         monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("builtins.input", lambda question: answer)
-    assert _agrees("Continue it?") is code
+    assert agrees("Continue it?", default=True) is code
 
 
 def test_settings_of_a_run_give_the_run_again(whole, tmp_path):
-    done = higl("train", "--config", whole / "config.toml", "--out", tmp_path / "again", "--quiet", "--cores", 0)
+    done = higl(
+        "train", "--config", whole / "config.toml", "--out", tmp_path / "again", "--quiet", "--cores", 0, "--trust"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert_same_run(whole, tmp_path / "again")
 

@@ -134,7 +134,7 @@ def test_a_foreign_environment_draws_itself_or_is_drawn_as_a_plan(reacher, tmp_p
 
 
 def test_an_environment_that_cannot_render_is_made_without_a_render_mode(reacher):
-    env = video._make_env(reacher, Config(task=TASK), 64)
+    env = video._make_env(reacher, Config(task=TASK), TASK, 64)
     assert env.render_mode is None
 
 

@@ -92,6 +92,14 @@ def warn(notices: Sequence[str]) -> None:
         print(f"notice: {notice}", file=sys.stderr)
 
 
+def agrees(question: str, *, default: bool) -> bool:
+    """Ask a question in a terminal and return whether the answer is yes; elsewhere return False."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    answer = input(f"{question} [{'Y/n' if default else 'y/N'}] ").strip().lower()
+    return default if not answer else answer in ("y", "yes")
+
+
 def only_run(path: Path, *, notices: bool = True) -> Run:
     """Return the run in a folder, and print its notices if asked to.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from higl.commands.arguments import Cores, Run, Switch
 from higl.commands.command import command
+from higl.commands.trust import EnvOptions
 from higl.errors import SettingsError
 from higl.pretrained import pretrained_run
 from higl.run.process import prepare_process
@@ -19,7 +20,7 @@ TEST_SEED = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvalOptions:
+class EvalOptions(EnvOptions):
     """Measure a trained policy on its task's test goals, without exploration, on all cores."""
 
     run: Run
@@ -44,14 +45,14 @@ def evaluate(options: EvalOptions) -> int:
     file = policy_path(pretrained_run(str(options.run)) if options.pretrained else options.run)
     prepare_process(options.cores)
     from higl.envs.make import hinting_at_load
-    from higl.run.measure import make_test_env, measure_policy
+    from higl.run.measure import measure_policy
     from higl.run.policy_file import load_policy
 
     _, config = load_policy(file)
-    with hinting_at_load(file if options.run.is_file() else options.run, config.task, config.algo):
-        make_test_env(config).close()  # fail here, before any process is started
-    measured = measure_policy(file, options.seed, options.episodes)
-    summary = {"policy": str(file), "task": config.task, "reward": config.reward, "seed": options.seed}
+    task = options.allowed_task(config.task, file)
+    with hinting_at_load(file if options.run.is_file() else options.run, task, config.algo):
+        measured = measure_policy(file, options.seed, options.episodes, task)
+    summary = {"policy": str(file), "task": task, "reward": config.reward, "seed": options.seed}
     summary |= measured.summary()
     if options.json:
         print(json.dumps(summary | asdict(measured)))

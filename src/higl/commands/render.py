@@ -8,12 +8,13 @@ from typing import Annotated
 
 from higl.commands.arguments import Argument, Run, Switch
 from higl.commands.command import check_suffix, command, only_run, warn
+from higl.commands.trust import EnvOptions
 from higl.errors import SettingsError
 from higl.pretrained import pretrained_run
 
 
 @dataclass(frozen=True, kw_only=True)
-class RenderOptions:
+class RenderOptions(EnvOptions):
     """Make a video of a run's policy, from above and from a tracking camera, with subgoal and landmarks."""
 
     run: Run
@@ -47,15 +48,19 @@ def render(options: RenderOptions) -> int:
         raise SettingsError("--episodes and --tries must be 1 or more, --size 64 or more, --seed 0 or more")
     from higl.figures.video import make_video
     from higl.run.files import VIDEO
+    from higl.run.policy_file import load_policy
+    from higl.run.reading import policy_path
 
     # A policy that comes with the package has no logs of its training, and nothing to resume.
     folder = pretrained_run(str(options.run)) if options.pretrained else options.run
     run = only_run(folder, notices=not options.pretrained)
     # The folder of a policy that comes with the package may be read-only, so its video goes into the working folder.
     default = Path(f"{run.path.name}.mp4") if options.pretrained else run.path / VIDEO
+    _, config = load_policy(policy_path(run.path))
     said = make_video(
         run,
         options.out or default,
+        task=options.allowed_task(config.task, run.path),
         episodes=options.episodes,
         seed=options.seed,
         best=options.tries if options.best else 0,

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 from higl.commands.arguments import Argument, Folder, Switch
 from higl.commands.command import command, group
+from higl.commands.trust import TrustOptions, allow_module, import_task_module
 from higl.errors import SettingsError
 
 
 @dataclass(frozen=True, kw_only=True)
-class AddOptions:
+class AddOptions(TrustOptions):
     """Copy settings, evaluations and facts of runs into results/TASK-REWARD/ALGO[-VARIANT]/seed-N."""
 
     runs: Annotated[
@@ -50,6 +51,8 @@ def add(options: AddOptions) -> int:
     if options.test < 0:
         raise SettingsError(f"--test {options.test}: expected a number 0 or more")
     for run in options.runs:
+        if options.test:
+            _allow_task(run, trust=options.trust)
         place = add_run(run, options.results, variant=options.variant, partial=options.partial)
         if options.test:
             add_test(place, _tested(run, options.test))
@@ -57,16 +60,25 @@ def add(options: AddOptions) -> int:
     return 0
 
 
+def _allow_task(run: Path, *, trust: bool) -> None:
+    """Import the module of a run's task if the user trusts it."""
+    from higl.run.process import prepare_process
+    from higl.run.reading import read_config
+
+    prepare_process(())
+    task = read_config(run).task
+    allow_module(task, run, trust=trust)
+    import_task_module(task)
+
+
 def _tested(run: Path, episodes: int) -> dict[str, Any]:
     """Return the summary of a run's policy over test episodes."""
     from higl.commands.evaluate import TEST_SEED
-    from higl.run.process import prepare_process
-    from higl.run.reading import policy_path
-
-    prepare_process(())
     from higl.run.measure import measure_policy
+    from higl.run.reading import policy_path, read_config
 
-    return {"seed": TEST_SEED} | measure_policy(policy_path(run), TEST_SEED, episodes).summary()
+    task = read_config(run).task
+    return {"seed": TEST_SEED} | measure_policy(policy_path(run), TEST_SEED, episodes, task).summary()
 
 
 @command("results table", TableOptions)

@@ -7,15 +7,17 @@ from typing import Annotated
 
 from higl.commands.arguments import Argument, Run
 from higl.commands.command import check_checkpoint_minutes, command
+from higl.commands.trust import EnvOptions
 from higl.commands.work import WorkOptions, work_on_run
 from higl.errors import SettingsError
 from higl.run.held import find_held_run
+from higl.run.process import prepare_process
 from higl.run.reading import read_config, read_facts
 from higl.settings.layers import apply
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResumeOptions(WorkOptions):
+class ResumeOptions(WorkOptions, EnvOptions):
     """Continue a run from its last checkpoint, exactly as if it had not stopped."""
 
     run: Run
@@ -38,4 +40,6 @@ def resume(options: ResumeOptions) -> int:
     if held is not None and held.state == "finished" and held.config.steps == config.steps:
         print(f"{options.run} is finished. `higl resume {options.run} --steps N` extends it to N steps.")
         return 0
-    return work_on_run(options.run, config, options, new=False)
+    prepare_process(options.cores, options.device)  # first: the module may import NumPy or JAX
+    task = options.allowed_task(config.task, options.run)
+    return work_on_run(options.run, config, options, new=False, env=task)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
 from higl.commands.arguments import Argument, ArgumentParser, Switch, make_options
-from higl.commands.command import asks_for_help, check_checkpoint_minutes, one_line_errors
+from higl.commands.command import agrees, asks_for_help, check_checkpoint_minutes, one_line_errors
+from higl.commands.trust import TrustOptions, allow_module, import_task_module
 from higl.commands.work import WorkOptions, work_on_run
 from higl.errors import SettingsError
 from higl.run.held import OTHER_SETTINGS, HeldRun, find_held_run, other_settings_text
@@ -21,7 +21,7 @@ from higl.settings.presets import has_preset
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(WorkOptions):
+class TrainOptions(WorkOptions, TrustOptions):
     """Options of `higl train` beside the settings of the run."""
 
     config: Annotated[Path | None, Argument(metavar="FILE")] = None
@@ -60,6 +60,7 @@ def train(arguments: list[str]) -> int:
         return _show_help(flags, options)
     config = build_config(flags, options.config)
     out = options.out or default_folder(config)  # before settings are derived: what is given tells runs apart
+    _import_task(config.task, flags, options)
     if not has_preset(config.task):
         config = _derived(config, given_settings(flags, options.config), options)
     held = find_held_run(out, config)
@@ -68,9 +69,16 @@ def train(arguments: list[str]) -> int:
     return work_on_run(out, config, options, new=True)
 
 
+def _import_task(task: str, flags: Layer, options: TrainOptions) -> None:
+    """Import the module of the task if the user named it, or allows it for a task that the file of settings names."""
+    if "task" not in flags and options.config is not None:
+        allow_module(task, options.config, trust=options.trust, instead=f"the task, `higl train {task} ...`")
+    prepare_process(options.cores, options.device)
+    import_task_module(task)
+
+
 def _derived(config: Config, given: set[str], options: TrainOptions) -> Config:
     """Return the settings of a task without a preset, derived from its environment, and print them."""
-    prepare_process(options.cores, options.device)
     from higl.envs.make import make_env
     from higl.settings.derive import derive_schedule, derive_settings
 
@@ -106,12 +114,6 @@ def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
     if held.state == "finished":
         print(f"{out} holds this run, which is finished. `higl eval {out}` evaluates it.")
         return 0
-    if not options.resume and not _agrees(f"{out} already holds this run. Continue it?"):
+    if not options.resume and not agrees(f"{out} already holds this run. Continue it?", default=True):
         raise SettingsError(f"{out} already holds this run: `higl resume {out}` continues it; or choose another --out")
     return work_on_run(out, config, options, new=False)
-
-
-def _agrees(question: str) -> bool:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
-    return input(f"{question} [Y/n] ").strip().lower() in ("", "y", "yes")

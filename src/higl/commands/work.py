@@ -8,7 +8,7 @@ from pathlib import Path
 
 from higl.commands.arguments import Cores, Device, Switch
 from higl.run.files import CHECKPOINT_MINUTES
-from higl.run.process import check_device, prepare_process
+from higl.run.process import check_device
 from higl.run.progress import make_progress
 from higl.settings.config import Config
 
@@ -29,16 +29,18 @@ class WorkOptions:
     """Minutes between two checkpoints (0: after every episode)."""
 
 
-def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
-    """Start or continue a run in this process; return the exit code."""
-    prepare_process(options.cores, options.device)
-    # Only now: these import JAX, which reads what the line above has set.
+def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool, env: str | None = None) -> int:
+    """Start or continue a run in this process, which is prepared; return the exit code.
+
+    `env` replaces the name of the task.
+    """
+    # Only now: these import JAX, which reads what `prepare_process` has set.
     from higl.envs.make import hinting_at_load
     from higl.envs.source import Source
 
-    source, observe_achieved = Source(config.task, None, config.reward), config.observe_achieved
-    with nullcontext() if new else hinting_at_load(out, config.task, config.algo):
-        env = source.training_env(
+    source, observe_achieved = Source(env or config.task, None, config.reward), config.observe_achieved
+    with nullcontext() if new else hinting_at_load(out, env or config.task, config.algo):
+        training_env = source.training_env(
             num_envs=config.num_envs, observe_achieved=observe_achieved, processes=options.processes
         )
     from higl.run.training import open_training
@@ -47,5 +49,7 @@ def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool) -
     test_env = source.test_env(observe_achieved=observe_achieved)
     progress = make_progress(quiet=options.quiet)
     minutes = options.checkpoint_minutes
-    with open_training(out, config, env, test_env, new=new, progress=progress, checkpoint_minutes=minutes) as training:
+    with open_training(
+        out, config, training_env, test_env, new=new, progress=progress, checkpoint_minutes=minutes
+    ) as training:
         return training.run()

@@ -12,14 +12,26 @@ from gymnasium.vector import VectorEnv
 from higl.envs.adapt import make_vector
 from higl.envs.check import check_env
 from higl.envs.make import adapted, is_own, make_env
+from higl.envs.trust import check_imported, import_module_of
 from higl.errors import SettingsError
 
 EnvironmentLike = str | gymnasium.Env | Callable[[], gymnasium.Env]
 """A task's short name or Gymnasium id, an environment, or a function that makes one."""
 
 
+def import_named(*envs: EnvironmentLike | None) -> None:
+    """Import the modules of environments that the user gave by name.
+
+    Raises:
+        TaskError: there is no such module, or importing it fails.
+    """
+    for env in envs:
+        if isinstance(env, str):
+            import_module_of(env)
+
+
 class Source:
-    """Makes the training and test environments of one agent.
+    """Makes the training and test environments of one agent. Imports no modules: see `import_named`.
 
     Args:
         env: where training environments come from.
@@ -72,6 +84,8 @@ class Source:
             raise SettingsError(
                 "num_envs: one environment cannot be copied; give its Gymnasium id or a function that makes it"
             )
+        if isinstance(self._env, str):
+            check_imported(self._env)
         return make_vector([_Factory(self._env, self._reward, observe_achieved)] * num_envs, processes=processes)
 
     def test_env(self, *, observe_achieved: bool) -> gymnasium.Env:
@@ -84,13 +98,14 @@ class Source:
 
 @dataclass(frozen=True)
 class _Factory:
-    """Makes a training environment in the process that calls it."""
+    """Makes a training environment in the process that calls it, for a task that the user has allowed."""
 
     source: EnvironmentLike
     reward: str
     observe_achieved: bool
 
     def __call__(self) -> gymnasium.Env:
+        import_named(self.source)
         return adapted(_make(self.source, self.reward, "train"), self.observe_achieved)
 
 

@@ -6,9 +6,10 @@ The rows of `eval.csv`, `higl eval` and `higl.evaluate` all come from `Evaluatio
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache, partial
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ import gymnasium
 import numpy as np
 
 from higl.algo.episodes import Episode, collect_episode
-from higl.algo.policy import Policy
+from higl.algo.policy import Policy, Spaces
 from higl.envs.make import make_env
+from higl.envs.trust import import_module_of
+from higl.run.checks import check_same_spaces
 from higl.run.policy_file import load_policy
 from higl.run.process import available_cores
 from higl.run.seeds import MEASURING, episode_seed
@@ -147,9 +150,13 @@ def wilson_interval(successes: int, count: int) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def make_test_env(config: Config, **options: Any) -> gymnasium.Env:
-    """Make the environment in which a run's policy is tested, with options of `gymnasium.make`."""
-    return make_env(config.task, config.reward, "test", observe_achieved=config.observe_achieved, **options)
+def make_test_env(config: Config, task: str | None = None, **options: Any) -> gymnasium.Env:
+    """Make the environment in which a run's policy is tested, with options of `gymnasium.make`.
+
+    `task` replaces the name of the run's own task.
+    """
+    name = config.task if task is None else task
+    return make_env(name, config.reward, "test", observe_achieved=config.observe_achieved, **options)
 
 
 def greedy_episodes(env: gymnasium.Env, policy: Policy, seeds: Iterable[int]) -> Iterator[Episode]:
@@ -167,18 +174,50 @@ def measuring_seeds(seed: int, indices: Iterable[int]) -> list[int]:
     return [episode_seed(seed, MEASURING, index) for index in indices]
 
 
-def measure_policy(file: Path, seed: int, episodes: int) -> Evaluation:
-    """Evaluate a policy file in its task's test environment on all cores; their number does not change the result."""
+def measure_policy(
+    file: Path, seed: int, episodes: int, task: str, progress: Callable[[int], None] = lambda done: None
+) -> Evaluation:
+    """Evaluate a policy file in a task's test environment on all cores; their number does not change the result.
+
+    Args:
+        file: the policy file.
+        seed: seed of the episodes.
+        episodes: number of episodes.
+        task: name of the task; its module must have been imported.
+        progress: receives the number of episodes that are done, after each.
+
+    Raises:
+        TaskError: the environment cannot be made, or has other spaces than the policy was trained for.
+    """
+    env, policy = _test_env_and_policy(file, task)  # fail here, before any process is started
     workers = min(available_cores(), episodes)
-    shares = [range(start, episodes, workers) for start in range(workers)]
     if workers == 1:
-        return _measure_share(file, seed, shares[0])
+        outcomes = map(Outcome.of, greedy_episodes(env, policy, measuring_seeds(seed, range(episodes))))
+        return Evaluation(tuple(_counting(outcomes, progress)))
+    env.close()
     context = multiprocessing.get_context("spawn")  # a fork would copy JAX in the middle of its threads' work
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        parts = list(pool.map(_measure_share, [file] * workers, [seed] * workers, shares))
-    return Evaluation(tuple(parts[index % workers].outcomes[index // workers] for index in range(episodes)))
+        measure = partial(_measure_episode, file, task)
+        return Evaluation(tuple(_counting(pool.map(measure, measuring_seeds(seed, range(episodes))), progress)))
 
 
-def _measure_share(file: Path, seed: int, indices: range) -> Evaluation:
+def _counting(outcomes: Iterable[Outcome], progress: Callable[[int], None]) -> Iterator[Outcome]:
+    for done, outcome in enumerate(outcomes, 1):
+        progress(done)
+        yield outcome
+
+
+def _measure_episode(file: Path, task: str, seed: int) -> Outcome:
+    """Run one episode in a process of `measure_policy`."""
+    import_module_of(task)  # the process that started this one has it too
+    return Outcome.of(next(greedy_episodes(*_kept_env_and_policy(file, task), [seed])))
+
+
+def _test_env_and_policy(file: Path, task: str) -> tuple[gymnasium.Env, Policy]:
     policy, config = load_policy(file)
-    return evaluate(make_test_env(config), policy, measuring_seeds(seed, indices))
+    env = make_test_env(config, task)
+    check_same_spaces(Spaces.of(env), policy.spaces)
+    return env, policy
+
+
+_kept_env_and_policy = cache(_test_env_and_policy)

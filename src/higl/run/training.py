@@ -98,7 +98,8 @@ class Training(Observer):
         self.observers = self.loop.observers
         self.checkpoints = Checkpoints(folder.path / CHECKPOINTS)
         self.snapshots = SnapshotStore(folder.path / SNAPSHOTS)
-        self.how_to_continue = how_to_continue or f"higl resume {folder.path}"
+        trust = " --trust" if ":" in self.config.task else ""  # it imports a module
+        self.how_to_continue = how_to_continue or f"higl resume {folder.path}{trust}"
         self.save_every_seconds = save_every_seconds
         self.saved_step: int | None = None
         self.seconds_saving = 0.0
