@@ -11,7 +11,15 @@ from rich.console import Console
 from higl.run import progress
 from higl.run.progress import LiveDisplay, PlainLines, Recent, Silent, evaluation_line, make_progress, status_line
 
-ROW = {"step": 5000, "time": 1.0, "episodes": 10, "success": 0.4, "return": -80.0, "steps_to_success": 120.4}
+ROW = {
+    "step": 5000,
+    "time": 1.0,
+    "episodes": 10,
+    "success": 0.4,
+    "success_at_end": 0.1,
+    "return": -80.0,
+    "steps_to_success": 120.4,
+}
 METRICS = {
     "episode/success": 1.0,
     "episode/return": -50.0,
@@ -42,7 +50,7 @@ def test_speed_leaves_out_the_first_episode(clock):
 
 
 def test_evaluation_line():
-    text = "evaluation at step 5,000: success 40% of 10 episodes, return -80.0"
+    text = "evaluation at step 5,000: success 40% of 10 episodes (10% at the last step), return -80.0"
     assert evaluation_line(ROW) == f"{text}, 120 steps to success"
     assert evaluation_line(ROW | {"steps_to_success": ""}) == text
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -34,7 +36,9 @@ class EvalOptions(EnvOptions):
     cores: Cores = ()
     """Cores to run on."""
     json: Switch = False
-    """Print one line of JSON, with every episode."""
+    """Print one line of JSON."""
+    outcomes: Switch = False
+    """With --json: also the outcome of every episode."""
 
 
 @command("eval", EvalOptions)
@@ -51,28 +55,46 @@ def evaluate(options: EvalOptions) -> int:
     _, config = load_policy(file)
     task = options.allowed_task(config.task, file)
     with hinting_at_load(file if options.run.is_file() else options.run, task, config.algo):
-        measured = measure_policy(file, options.seed, options.episodes, task)
+        with _progress(options.episodes) as progress:
+            measured = measure_policy(file, options.seed, options.episodes, task, progress)
     summary = {"policy": str(file), "task": task, "reward": config.reward, "seed": options.seed}
     summary |= measured.summary()
     if options.json:
-        print(json.dumps(summary | asdict(measured)))
+        print(json.dumps(summary | (asdict(measured) if options.outcomes else {})))
     else:
         print(text(summary))
     return 0
 
 
+@contextmanager
+def _progress(episodes: int) -> Generator[Callable[[int], None]]:
+    """Show a progress bar on standard error, if that is a terminal; it is gone at the end."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        place = bar.add_task("episodes", total=episodes)
+        yield lambda done: bar.update(place, completed=done)
+
+
 def text(summary: dict[str, Any]) -> str:
     """Return a summary as text."""
-    low, high = summary["success_interval"]
     goals = f"{summary['reward']} reward, test goals" if has_rewards(summary["task"]) else "its own reward and goals"
     steps = summary["steps_to_success"]
     return "\n".join(
         [
             f"{summary['policy']}: {summary['task']}, {goals}, seed {summary['seed']}",
-            f"  success           {summary['success']:.1%} of {summary['episodes']} episodes "
-            f"(95% interval {low:.1%} to {high:.1%})",
+            f"  success           {_rate(summary, 'success')}, at any step",
+            f"  at the last step  {_rate(summary, 'success_at_end')}",
             f"  steps to success  {'-' if steps is None else f'{steps:.1f}'}",
             f"  path length       {summary['path_length']:.2f}",
             f"  return            {summary['return']:.2f}",
         ]
     )
+
+
+def _rate(summary: dict[str, Any], name: str) -> str:
+    low, high = summary[f"{name}_interval"]
+    return f"{summary[name]:.1%} of {summary['episodes']} episodes (95% interval {low:.1%} to {high:.1%})"

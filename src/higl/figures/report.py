@@ -94,6 +94,7 @@ class RunSection:
     key: str
     run: Run
     last_success: str
+    last_success_at_end: str
     best_success: str
     facts: dict[str, str]
     maps: Maps | None
@@ -209,13 +210,15 @@ def _success_charts(runs: Sequence[Run]) -> list[Chart]:
 def _run_section(run: Run, key: str) -> RunSection:
     panels = metric_panels([run], PROGRESS | LOSSES | _SELECTED)
     times = stage_times(run)
-    last, best = _success_rates(run)
+    last, best = _success_rates(run, "success")
+    at_end, _ = _success_rates(run, "success_at_end", unknown="-")
     return RunSection(
         key=key,
         run=run,
         last_success=last,
+        last_success_at_end=at_end,
         best_success=best,
-        facts=_key_facts(run, times, last, best),
+        facts=_key_facts(run, times, last, at_end, best),
         maps=_maps(run),
         video=_video(run),
         training=[Chart(f"{key}-chart-{number}", panel.quantity, panel) for number, panel in enumerate(panels, 1)],
@@ -225,12 +228,13 @@ def _run_section(run: Run, key: str) -> RunSection:
     )
 
 
-def _key_facts(run: Run, times: StageTimes | None, last: str, best: str) -> dict[str, str]:
+def _key_facts(run: Run, times: StageTimes | None, last: str, at_end: str, best: str) -> dict[str, str]:
     planned = run.settings.get("steps")
     share = f" of {steps_text(planned)}" if isinstance(planned, int) else ""
     facts = {
         "steps": f"{steps_text(run.last_step)}{share}",
         "success (last 5 evaluations)": last,
+        "at the last step (last 5)": at_end,
         "success (best 5)": best,
     }
     clock = run.metrics.get("time", np.zeros(0))
@@ -241,12 +245,12 @@ def _key_facts(run: Run, times: StageTimes | None, last: str, best: str) -> dict
     return facts
 
 
-def _success_rates(run: Run) -> tuple[str, str]:
+def _success_rates(run: Run, column: str, unknown: str = "none yet") -> tuple[str, str]:
     """Return the mean success of the last five evaluations, and the best mean of five in a row."""
-    values = run.evaluations.get("success", np.zeros(0))
+    values = run.evaluations.get(column, np.zeros(0))
     values = values[np.isfinite(values)]
     if len(values) == 0:
-        return "none yet", "none yet"
+        return unknown, unknown
     means = rolling_mean(values, SMOOTHED_EVALUATIONS)
     return f"{means[-1]:.0%}", f"{means.max():.0%}"
 

@@ -35,7 +35,7 @@ from higl.run.files import (
 )
 from higl.run.observers import Observer, Row
 from higl.run.process import cpu_info
-from higl.run.reading import is_run, read_config, read_facts
+from higl.run.reading import evaluation_columns, is_run, read_config, read_facts
 from higl.settings.config import Config
 from higl.settings.layers import to_toml
 from higl.text import timestamp
@@ -141,6 +141,7 @@ class RunFolder(Observer):
         self._log = LineLog(path / LOG)
         self._metrics = LineLog(path / METRICS)
         self._evaluations = LineLog(path / EVALUATIONS)
+        self._columns = evaluation_columns(path)  # a run that continues keeps those of its file
         self._complained = False
         self.seconds_logging = 0.0
 
@@ -232,9 +233,10 @@ class RunFolder(Observer):
     def evaluation(self, row: Row) -> None:
         """Append an evaluation to `eval.csv`."""
         if self._evaluations.is_empty:
-            self._append(self._evaluations, ",".join(EVALUATION_COLUMNS))
+            self._columns = EVALUATION_COLUMNS
+            self._append(self._evaluations, ",".join(self._columns))
         text = io.StringIO()
-        csv.DictWriter(text, EVALUATION_COLUMNS, lineterminator="").writerow(row)
+        csv.DictWriter(text, self._columns, extrasaction="ignore", lineterminator="").writerow(row)
         self._append(self._evaluations, text.getvalue())
 
     def log(self, text: str) -> None:

@@ -37,6 +37,7 @@ class Outcome:
 
     Attributes:
         success: whether any step succeeded.
+        success_at_end: whether the last step succeeded.
         reward: sum of the rewards.
         steps: length of the episode.
         steps_to_success: steps up to the first success, None without one.
@@ -44,6 +45,7 @@ class Outcome:
     """
 
     success: bool
+    success_at_end: bool
     reward: float
     steps: int
     steps_to_success: int | None
@@ -55,6 +57,7 @@ class Outcome:
         path = np.linalg.norm(np.diff(episode.achieved, axis=0), axis=1).sum()
         return cls(
             success=episode.succeeded,
+            success_at_end=bool(episode.success[-1]),
             reward=episode.total_reward,
             steps=len(episode),
             steps_to_success=episode.steps_to_success,
@@ -94,6 +97,16 @@ class Evaluation:
         return wilson_interval(self.successes, self.episodes)
 
     @property
+    def successes_at_end(self) -> int:
+        """Number of episodes whose last step succeeded."""
+        return sum(outcome.success_at_end for outcome in self.outcomes)
+
+    @property
+    def success_at_end(self) -> float:
+        """Share of episodes whose last step succeeded."""
+        return self.successes_at_end / self.episodes
+
+    @property
     def mean_return(self) -> float:
         """Mean sum of rewards."""
         return float(np.mean([outcome.reward for outcome in self.outcomes]))
@@ -116,6 +129,9 @@ class Evaluation:
             "successes": self.successes,
             "success": self.success,
             "success_interval": self.success_interval,
+            "successes_at_end": self.successes_at_end,
+            "success_at_end": self.success_at_end,
+            "success_at_end_interval": wilson_interval(self.successes_at_end, self.episodes),
             "steps_to_success": self.steps_to_success,
             "path_length": self.path_length,
             "return": self.mean_return,
@@ -129,6 +145,7 @@ class Evaluation:
             "time": round(seconds, 3),
             "episodes": self.episodes,
             "success": self.success,
+            "success_at_end": self.success_at_end,
             "return": self.mean_return,
             "steps_to_success": "" if steps is None else steps,
             "path_length": self.path_length,
@@ -138,7 +155,7 @@ class Evaluation:
         low, high = self.success_interval
         return (
             f"success {self.success:.0%} of {self.episodes} episodes (95% interval {low:.0%} to {high:.0%}), "
-            f"return {self.mean_return:.1f}"
+            f"{self.success_at_end:.0%} at the last step, return {self.mean_return:.1f}"
         )
 
 

@@ -199,7 +199,7 @@ def speed_text(recent: Recent) -> str:
 def evaluation_line(row: Mapping[str, Any]) -> str:
     """Return an evaluation in one plain line."""
     line = f"evaluation at step {row['step']:,}: success {row['success']:.0%} of {row['episodes']} episodes"
-    line += f", return {row['return']:.1f}"
+    line += f" ({row['success_at_end']:.0%} at the last step), return {row['return']:.1f}"
     if row["steps_to_success"] != "":
         line += f", {row['steps_to_success']:.0f} steps to success"
     return line

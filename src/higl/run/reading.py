@@ -189,6 +189,12 @@ def read_evaluations(path: Path) -> Rows:
     return Rows(rows, damaged)
 
 
+def evaluation_columns(path: Path) -> Sequence[str]:
+    """Return the columns of a run's `eval.csv`; none without the file."""
+    header, newline, _ = _read_tail(path / EVALUATIONS).partition(b"\n")
+    return header.decode(errors="replace").strip().split(",") if newline else []
+
+
 def last_evaluation(path: Path) -> dict[str, Any] | None:
     """Return the last row of a run's `eval.csv`."""
     rows = read_evaluations(path).rows
