@@ -36,7 +36,7 @@ from higl.run.training import open_training
 from higl.settings.config import Algorithm, Config, Preset, Reward
 from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.flat import flat
-from higl.settings.layers import build_config
+from higl.settings.layers import SEED_LIMIT, SEED_RANGE, build_config
 from higl.settings.presets import has_preset
 
 # How the task and the algorithm are chosen in Python.
@@ -410,6 +410,8 @@ def evaluate(agent: Agent, env: EnvironmentLike | None = None, episodes: int = 1
     """
     if episodes < 1:
         raise ValueError(f"evaluate: episodes = {episodes}: expected 1 or more")
+    if not 0 <= seed < SEED_LIMIT:
+        raise ValueError(f"evaluate: seed = {seed}: {SEED_RANGE}")
     import_named(env)
     source = agent._source if env is None else Source(env, None, agent.config.reward)
     test_env = agent._test_env(source)

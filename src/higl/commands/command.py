@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from higl.commands.arguments import Options, options_help, read_options
 from higl.errors import SettingsError
+from higl.settings.layers import SEED_LIMIT, SEED_RANGE
 from higl.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -84,6 +85,12 @@ def check_checkpoint_minutes(minutes: float) -> None:
     """Reject a negative time between checkpoints, and NaN."""
     if not minutes >= 0:
         raise SettingsError(f"--checkpoint-minutes {minutes:g}: expected a number 0 or more")
+
+
+def check_seed(seed: int) -> None:
+    """Reject a seed that NumPy or Gymnasium would not accept."""
+    if not 0 <= seed < SEED_LIMIT:
+        raise SettingsError(f"--seed {seed}: {SEED_RANGE}")
 
 
 def warn(notices: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from higl.commands.arguments import Cores, Run, Switch
-from higl.commands.command import command
+from higl.commands.command import check_seed, command
 from higl.commands.trust import EnvOptions
 from higl.errors import SettingsError
 from higl.pretrained import pretrained_run
@@ -44,8 +44,9 @@ class EvalOptions(EnvOptions):
 @command("eval", EvalOptions)
 def evaluate(options: EvalOptions) -> int:
     """Measure a trained policy and print the summary."""
-    if options.episodes < 1 or options.seed < 0:
-        raise SettingsError("--episodes must be 1 or more, and --seed 0 or more")
+    if options.episodes < 1:
+        raise SettingsError("--episodes must be 1 or more")
+    check_seed(options.seed)
     file = policy_path(pretrained_run(str(options.run)) if options.pretrained else options.run)
     prepare_process(options.cores)
     from higl.envs.make import hinting_at_load
@@ -54,9 +55,9 @@ def evaluate(options: EvalOptions) -> int:
 
     _, config = load_policy(file)
     task = options.allowed_task(config.task, file)
-    with hinting_at_load(file if options.run.is_file() else options.run, task, config.algo):
-        with _progress(options.episodes) as progress:
-            measured = measure_policy(file, options.seed, options.episodes, task, progress)
+    place = file if options.run.is_file() else options.run
+    with hinting_at_load(place, task, config.algo), _progress(options.episodes) as progress:
+        measured = measure_policy(file, options.seed, options.episodes, task, progress)
     summary = {"policy": str(file), "task": task, "reward": config.reward, "seed": options.seed}
     summary |= measured.summary()
     if options.json:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from higl.commands.arguments import Argument, Run, Switch
-from higl.commands.command import check_suffix, command, only_run, warn
+from higl.commands.command import check_seed, check_suffix, command, only_run, warn
 from higl.commands.trust import EnvOptions
 from higl.errors import SettingsError
 from higl.pretrained import pretrained_run
@@ -44,8 +44,9 @@ def render(options: RenderOptions) -> int:
     """Make a video of a run's policy."""
     if options.out is not None:
         check_suffix(options.out, (".mp4",))
-    if min(options.episodes, options.tries) < 1 or options.size < 64 or options.seed < 0:
-        raise SettingsError("--episodes and --tries must be 1 or more, --size 64 or more, --seed 0 or more")
+    if min(options.episodes, options.tries) < 1 or options.size < 64:
+        raise SettingsError("--episodes and --tries must be 1 or more, --size 64 or more")
+    check_seed(options.seed)
     from higl.figures.video import make_video
     from higl.run.files import VIDEO
     from higl.run.policy_file import load_policy

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,7 +18,7 @@ from higl.envs.check import check_env
 from higl.envs.robotics import register_robotics
 from higl.envs.trust import check_imported
 from higl.errors import TaskError
-from higl.text import did_you_mean, first_line
+from higl.text import SIMILAR, first_line
 
 
 def is_own(task: str) -> bool:
@@ -84,5 +86,14 @@ def hinting_at_load(run: Path, task: str, algo: str) -> Generator[None]:
 
 
 def _nearest(task: str) -> str:
+    """Suggest a task of a similar name; its version does not count, and the module stays."""
+    module, colon, name = task.rpartition(":")
     known = [name for own in TASKS for name in (own.name, own.id)] + list(gymnasium.registry)
-    return did_you_mean(task, known) or "; `higl tasks` lists the built-in tasks"
+    newest = {_without_version(name): name for name in known}
+    nearest = difflib.get_close_matches(_without_version(name), newest, n=1, cutoff=SIMILAR)
+    found = [f"{module}{colon}{newest[other]}" for other in nearest]
+    return f"; did you mean {found[0]}?" if found else "; `higl tasks` lists the built-in tasks"
+
+
+def _without_version(name: str) -> str:
+    return re.sub(r"-v\d+$", "", name)

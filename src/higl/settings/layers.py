@@ -53,7 +53,10 @@ def build_config(flags: Layer, file: Path | None = None) -> Config:
     task = config.task  # of the last layer that names one, by its short name
     if file is not None:
         config = _from_file(file, config, layers[0])
-    return replace(apply(config, flags), task=task)
+    config = replace(apply(config, flags), task=task)
+    if config.algo != "higl" and not any("adjacency.degree" in layer for layer in layers):
+        config = apply(config, {"adjacency.degree": config.high.period})  # k = m, as in the presets
+    return config
 
 
 def given_settings(flags: Layer, file: Path | None = None) -> set[str]:
@@ -94,6 +97,7 @@ def complete_config(layer: Mapping[str, Any]) -> Config:
 
 
 def _convert(values: Layer) -> Config:
+    values = {name: _without_numpy(value) for name, value in values.items()}
     try:
         return msgspec.convert(nested(values), Config)
     except msgspec.ValidationError as error:
@@ -101,6 +105,13 @@ def _convert(values: Layer) -> Config:
         shown = msgspec.json.encode(values.get(name), enc_hook=str).decode()
         expected = describe(setting_types(Config)[name]) if name in values else str(error)
         raise SettingsError(f"{name} = {shown}: expected {expected}") from None
+
+
+def _without_numpy(value: Any) -> Any:
+    """Return NumPy's scalars and arrays as Python's own numbers and lists; any other value unchanged."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_without_numpy, value))
+    return value.tolist() if hasattr(value, "dtype") and hasattr(value, "tolist") else value
 
 
 def check_names(names: Iterable[str], known: Iterable[str], *, flag: str = "") -> None:
@@ -135,6 +146,12 @@ _RANGES = {
 _RANGE_OF = {name: bound for bound, names in _RANGES.items() for name in names.split()}
 
 
+SEED_LIMIT = 2**32
+"""Seeds are smaller: NumPy, Gymnasium and JAX all accept those."""
+SEED_RANGE = f"expected a whole number from 0 to {SEED_LIMIT - 1:,}"
+"""What messages say about a seed outside its range."""
+
+
 def check_ranges(config: Config) -> None:
     """Reject numbers outside the range of their setting."""
     for name, value in flat_config(config).items():
@@ -145,8 +162,10 @@ def check_ranges(config: Config) -> None:
             within = number >= 0 and (bound != _POSITIVE or number > 0) and (bound != _SHARE or number <= 1)
             if not within or number == float("inf"):
                 raise SettingsError(f"{name} = {number}: expected a number {bound}")
-        if name.endswith("subgoal_range") and not numbers:
+        if name.endswith((".subgoal_range", ".hidden")) and not numbers:
             raise SettingsError(f"{name}: expected at least one number")
+    if config.seed >= SEED_LIMIT:
+        raise SettingsError(f"seed = {config.seed}: {SEED_RANGE}")
 
 
 # --- Files ----------------------------------------------------------------------------------------------------------
