@@ -10,8 +10,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete
 import support.tiny  # noqa: F401 (registers its ids)
+from gymnasium.spaces import Box, Dict, Discrete
 from support.reach import ReachEnv, SilentReachEnv
 
 import higl

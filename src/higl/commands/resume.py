@@ -12,7 +12,7 @@ from higl.commands.work import WorkOptions, work_on_run
 from higl.errors import SettingsError
 from higl.run.held import find_held_run
 from higl.run.process import prepare_process
-from higl.run.reading import read_config, read_facts
+from higl.run.reading import how_to_continue, read_config, read_facts
 from higl.settings.layers import apply
 
 
@@ -38,8 +38,14 @@ def resume(options: ResumeOptions) -> int:
         config = apply(config, {"steps": options.steps})
     held = find_held_run(options.run, config)
     if held is not None and held.state == "finished" and held.config.steps == config.steps:
-        print(f"{options.run} is finished. `higl resume {options.run} --steps N` extends it to N steps.")
+        more = "N" if facts.get("has_id", True) else "more"
+        print(f"{options.run} is finished. `{how_to_continue(options.run, facts, config.algo, more)}` extends it.")
         return 0
+    if not facts.get("has_id", True) and options.env is None:
+        raise SettingsError(
+            f"{options.run} was trained in Python on an environment object: "
+            f"`{how_to_continue(options.run, facts, config.algo)}` continues it; or name an environment with --env"
+        )
     prepare_process(options.cores, options.device)  # first: the module may import NumPy or JAX
     task = options.allowed_task(config.task, options.run)
     return work_on_run(options.run, config, options, new=False, env=task)

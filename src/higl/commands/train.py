@@ -16,7 +16,7 @@ from higl.run.naming import run_name
 from higl.run.process import prepare_process
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differences
-from higl.settings.layers import build_config, given_settings
+from higl.settings.layers import build_config, given_settings, setting_types
 from higl.settings.presets import has_preset
 
 
@@ -61,9 +61,11 @@ def train(arguments: list[str]) -> int:
     config = build_config(flags, options.config)
     out = options.out or default_folder(config)  # before settings are derived: what is given tells runs apart
     _import_task(config.task, flags, options)
+    scheduled: list[str] = []
     if not has_preset(config.task):
-        config = _derived(config, given_settings(flags, options.config), options)
-    held = find_held_run(out, config)
+        config, scheduled = _derived(config, given_settings(flags, options.config), options)
+    # A schedule that was derived for another number of steps is no other run.
+    held = find_held_run(out, config, set(setting_types(Config)) - set(scheduled))
     if held is not None:
         return _train_again(held, config, options)
     return work_on_run(out, config, options, new=True)
@@ -77,14 +79,18 @@ def _import_task(task: str, flags: Layer, options: TrainOptions) -> None:
     import_task_module(task)
 
 
-def _derived(config: Config, given: set[str], options: TrainOptions) -> Config:
-    """Return the settings of a task without a preset, derived from its environment, and print them."""
+def _derived(config: Config, given: set[str], options: TrainOptions) -> tuple[Config, list[str]]:
+    """Return the settings of a task without a preset, derived from its environment, and print them.
+
+    And the names of those that were derived from the number of steps.
+    """
     from higl.envs.make import make_env
     from higl.settings.derive import derive_schedule, derive_settings
 
     say = None if options.quiet else print
     config, _ = derive_settings(config, given, make_env(config.task, config.reward), say)
-    return derive_schedule(config, given, say)[0]
+    config, schedule = derive_schedule(config, given, say)
+    return config, [derived.name for derived in schedule]
 
 
 def _show_help(flags: Layer, options: TrainOptions) -> int:
@@ -116,4 +122,4 @@ def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
         return 0
     if not options.resume and not agrees(f"{out} already holds this run. Continue it?", default=True):
         raise SettingsError(f"{out} already holds this run: `higl resume {out}` continues it; or choose another --out")
-    return work_on_run(out, config, options, new=False)
+    return work_on_run(out, held.config, options, new=False)

@@ -167,8 +167,8 @@ class RunFolder(Observer):
         return cls(path, config, facts, lock, warn)
 
     @classmethod
-    def open(cls, path: Path, warn: Callable[[str], None], config: Config | None = None) -> RunFolder:
-        """Open the folder of an earlier run to continue it, with other settings (more steps) if they are given.
+    def open(cls, path: Path, warn: Callable[[str], None]) -> RunFolder:
+        """Open the folder of an earlier run to continue it.
 
         Raises:
             RunFolderError: this is not a run folder, it is damaged, or another process is using it.
@@ -176,15 +176,17 @@ class RunFolder(Observer):
         read_facts(path)  # first: only run folders get a lock
         lock = Lock(path)
         try:  # again: another process may have written until now
-            folder = cls(path, read_config(path), read_facts(path), lock, warn)
+            return cls(path, read_config(path), read_facts(path), lock, warn)
         except BaseException:
             lock.release()
             raise
-        if config is not None and config != folder.config:
-            folder.update(status="running")  # first: a kill in between must not leave a longer run as finished
-            replace_file(path / CONFIG, to_toml(config).encode())
-            folder.config = config
-        return folder
+
+    def change_settings(self, config: Config) -> None:
+        """Write other settings (more steps)."""
+        if config != self.config:
+            self.update(status="running")  # first: a kill in between must not leave a longer run as finished
+            replace_file(self.path / CONFIG, to_toml(config).encode())
+            self.config = config
 
     def close(self) -> None:
         """Close the files and release the lock."""

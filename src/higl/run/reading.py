@@ -145,6 +145,13 @@ def run_status(path: Path, facts: Mapping[str, Any], steps: int) -> str:
     return noted
 
 
+def how_to_continue(path: Path, facts: Mapping[str, Any], algo: str, steps: str = "") -> str:
+    """Return what continues a run: a command, or Python code if the command line cannot make its environment."""
+    if facts.get("has_id", True):
+        return f"higl resume {path}{steps and f' --steps {steps}'}"
+    return f"higl.{algo.upper()}.load({str(path)!r}, env).learn({steps or '...'})"
+
+
 def policy_path(path: Path) -> Path:
     """Return the policy file of a run folder; a file is returned as it is.
 
@@ -423,7 +430,8 @@ def read_run(path: str | Path) -> Run:
     if run.facts.get("synthetic"):
         run.notices.insert(0, "These numbers are synthetic: made up to test the figures, not from training.")
     if run.status == "stopped":
-        run.notices.append("The run stopped before its end: `higl resume` continues it.")
+        continuing = how_to_continue(run.path, run.facts, run.algo)
+        run.notices.append(f"The run stopped before its end: `{continuing}` continues it.")
     message = run.facts.get("message")
     if isinstance(message, str) and message:
         run.notices.append(f"The run reports: {message}")

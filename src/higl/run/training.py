@@ -69,9 +69,9 @@ def open_training(
         RunFolderError: the folder cannot be used.
     """
     check_spaces(config, Spaces.of(env))
-    folder = RunFolder.create(path, config, progress.warn) if new else RunFolder.open(path, progress.warn, config)
+    folder = RunFolder.create(path, config, progress.warn) if new else RunFolder.open(path, progress.warn)
     try:
-        yield Training(folder, env, test_env, progress, 60 * checkpoint_minutes, callback, how_to_continue)
+        yield Training(folder, config, env, test_env, progress, 60 * checkpoint_minutes, callback, how_to_continue)
     finally:
         folder.close()
 
@@ -82,6 +82,7 @@ class Training(Observer):
     def __init__(
         self,
         folder: RunFolder,
+        config: Config,
         env: gymnasium.Env | VectorEnv,
         test_env: gymnasium.Env,
         progress: Observer,
@@ -89,9 +90,9 @@ class Training(Observer):
         callback: Callback | None = None,
         how_to_continue: str | None = None,
     ):
-        self.folder, self.config = folder, folder.config
+        self.folder, self.config = folder, config
         self.spaces = Spaces.of(env)
-        self.learner = Learner(folder.config, self.spaces)
+        self.learner = Learner(config, self.spaces)
         trackers = make_trackers(folder.path, self._warn)
         callbacks = [CallbackObserver(callback)] if callback is not None else []
         self.loop = Loop(self.learner, env, test_env, [folder, progress, *trackers, self, *callbacks])
@@ -100,6 +101,7 @@ class Training(Observer):
         self.snapshots = SnapshotStore(folder.path / SNAPSHOTS)
         trust = " --trust" if ":" in self.config.task else ""  # it imports a module
         self.how_to_continue = how_to_continue or f"higl resume {folder.path}{trust}"
+        self.has_id = how_to_continue is None
         self.save_every_seconds = save_every_seconds
         self.saved_step: int | None = None
         self.seconds_saving = 0.0
@@ -128,7 +130,7 @@ class Training(Observer):
             self.observers.end()
 
     def _restore(self) -> None:
-        """Restore the newest intact checkpoint, if there is one, and truncate the logs to it."""
+        """Restore the newest intact checkpoint, if there is one, and truncate the logs to it. Then write the settings."""
         found = restore_newest(self.learner, self.checkpoints, self._warn)
         if found is not None:
             self.saved_step = found.steps
@@ -138,11 +140,13 @@ class Training(Observer):
                 f"{self.folder.facts['saved_step']}: put the checkpoints back, or start a new run in another folder"
             )
         counters = found or Counters()
+        self.folder.change_settings(self.config)
         self.checkpoints.remove_leftovers()
         self.folder.cut(counters.log_lengths)
         self.snapshots.cut(counters.steps)
         device = jax.devices()[0]
         differences = self.folder.start(available_cores(), f"{device.platform} ({device.device_kind})", counters.steps)
+        self.folder.update(has_id=self.has_id)
         self.loop.start_clock(counters.seconds)
         self.next_save = time.perf_counter() + self.save_every_seconds
         if found is not None:
