@@ -387,7 +387,7 @@ def test_an_environment_with_other_spaces_is_rejected(trained, tmp_path):
 def test_a_run_that_the_command_line_cannot_make_says_how_to_continue(tmp_path, capsys):
     path = tmp_path / "run"
     agent().learn(100, callback=lambda _: False, log_dir=path)
-    assert f"To continue: HIGL.load('{path}', env).learn(...)" in capsys.readouterr().err
+    assert f"To continue: higl.HIGL.load('{path}', env).learn(...)" in capsys.readouterr().err
     for command in ("resume", "eval", "render"):
         assert main([command, str(path)]) == 2
         said = capsys.readouterr().err

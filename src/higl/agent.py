@@ -209,7 +209,7 @@ class Agent:
             progress=self._progress(),
             checkpoint_minutes=checkpoint_minutes,
             callback=callback,
-            how_to_continue=self._how_to_continue(path),
+            has_id=self._source.has_name,
         ) as training:
             # Now: a callback may use the policy, and after a failure the next call continues in the folder.
             self.learner, self._policy, self._folder = training.learner, None, path
@@ -220,10 +220,6 @@ class Agent:
             raise KeyboardInterrupt
         if code > 128:
             raise SystemExit(code)
-
-    def _how_to_continue(self, path: Path) -> str | None:
-        """Return the Python code that continues a run whose environment the command line cannot make."""
-        return None if self._source.has_name else f"{type(self).__name__}.load({str(path)!r}, env).learn(...)"
 
     def _learner(self) -> Learner:
         if self.learner is None:

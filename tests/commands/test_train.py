@@ -15,7 +15,10 @@ from support.tiny import higl, start
 
 from higl.commands.command import agrees
 from higl.commands.train import default_folder
+from higl.envs.make import make_env
+from higl.run.folder import RunFolder
 from higl.settings.config import Config
+from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.layers import apply, setting_types
 from higl.settings.presets import preset
 
@@ -125,6 +128,25 @@ def test_train_into_a_run_that_exists(whole, capsys, monkeypatch):
     code, out, _ = tell(capsys, "resume", whole)
     assert code == 0
     assert "is finished. `higl resume" in out
+
+
+def test_a_shorter_run_with_a_derived_schedule(tmp_path, capsys, monkeypatch):
+    """The schedule follows from the number of steps, so it is not another run."""
+    config = apply(preset(tiny.TASK), {"steps": 2_000})
+    config, _ = derive_settings(config, {"steps"}, make_env(tiny.TASK))
+    run = RunFolder.create(tmp_path / "run", derive_schedule(config, {"steps"})[0], pytest.fail)
+    run.start(1, "cpu (cpu)", 0)
+    run.close()
+    code, _, err = tell(capsys, "train", tiny.TASK, "--steps", 9_000, "--out", run.path)
+    assert code == 2
+    assert f"holds this run with 2000 steps: `higl resume {run.path} --steps 9000`" in err
+    code, _, err = tell(capsys, "train", tiny.TASK, "--steps", 9_000, "--landmarks.start", 5, "--out", run.path)
+    assert code == 2
+    assert "holds a run with other settings (landmarks.start = " in err
+    begun = []
+    monkeypatch.setattr("higl.commands.train.work_on_run", lambda out, config, *_, new: begun.append(config) or 0)
+    assert tell(capsys, "train", tiny.TASK, "--steps", 2_000, "--out", run.path, "--resume")[0] == 0
+    assert begun == [run.config]
 
 
 def test_train_offers_to_resume(tmp_path):

@@ -31,6 +31,7 @@ def resume(options: ResumeOptions) -> int:
     """Continue a run."""
     check_checkpoint_minutes(options.checkpoint_minutes)
     facts, config = read_facts(options.run), read_config(options.run)
+    has_id, continuing = facts.get("has_id", True), how_to_continue(options.run, facts, config)
     if options.steps is not None:
         reached = facts["saved_step"] or 0
         if options.steps < reached:
@@ -38,13 +39,13 @@ def resume(options: ResumeOptions) -> int:
         config = apply(config, {"steps": options.steps})
     held = find_held_run(options.run, config)
     if held is not None and held.state == "finished" and held.config.steps == config.steps:
-        more = "N" if facts.get("has_id", True) else "more"
-        print(f"{options.run} is finished. `{how_to_continue(options.run, facts, config.algo, more)}` extends it.")
+        more = f"{continuing} --steps N` extends it to N steps" if has_id else f"{continuing}` extends it"
+        print(f"{options.run} is finished. `{more}.")
         return 0
-    if not facts.get("has_id", True) and options.env is None:
+    if not has_id and options.env is None:
         raise SettingsError(
-            f"{options.run} was trained in Python on an environment object: "
-            f"`{how_to_continue(options.run, facts, config.algo)}` continues it; or name an environment with --env"
+            f"{options.run} was trained in Python on an environment object: `{continuing}` continues it; "
+            "or name an environment with --env"
         )
     prepare_process(options.cores, options.device)  # first: the module may import NumPy or JAX
     task = options.allowed_task(config.task, options.run)

@@ -145,11 +145,11 @@ def run_status(path: Path, facts: Mapping[str, Any], steps: int) -> str:
     return noted
 
 
-def how_to_continue(path: Path, facts: Mapping[str, Any], algo: str, steps: str = "") -> str:
+def how_to_continue(path: Path, facts: Mapping[str, Any], config: Config) -> str:
     """Return what continues a run: a command, or Python code if the command line cannot make its environment."""
     if facts.get("has_id", True):
-        return f"higl resume {path}{steps and f' --steps {steps}'}"
-    return f"higl.{algo.upper()}.load({str(path)!r}, env).learn({steps or '...'})"
+        return f"higl resume {path}{' --trust' if ':' in config.task else ''}"  # its module is imported
+    return f"higl.{config.algo.upper()}.load({str(path)!r}, env).learn(...)"
 
 
 def policy_path(path: Path) -> Path:
@@ -430,7 +430,8 @@ def read_run(path: str | Path) -> Run:
     if run.facts.get("synthetic"):
         run.notices.insert(0, "These numbers are synthetic: made up to test the figures, not from training.")
     if run.status == "stopped":
-        continuing = how_to_continue(run.path, run.facts, run.algo)
+        in_python = f"{run.algo.upper()}.load(folder, env).learn(...)"
+        continuing = "higl resume" if run.facts.get("has_id", True) else f"higl.{in_python}"
         run.notices.append(f"The run stopped before its end: `{continuing}` continues it.")
     message = run.facts.get("message")
     if isinstance(message, str) and message:

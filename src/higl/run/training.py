@@ -27,6 +27,7 @@ from higl.run.observers import Callback, CallbackObserver, Observer, Row
 from higl.run.policy_file import save_policy
 from higl.run.process import available_cores
 from higl.run.progress import evaluation_line
+from higl.run.reading import how_to_continue
 from higl.run.snapshot_store import SnapshotStore
 from higl.run.trackers import make_trackers
 from higl.settings.config import Config
@@ -49,7 +50,7 @@ def open_training(
     progress: Observer,
     checkpoint_minutes: float = CHECKPOINT_MINUTES,
     callback: Callback | None = None,
-    how_to_continue: str | None = None,
+    has_id: bool = True,
 ) -> Generator[Training]:
     """Create a run folder, or open it to continue its run, and close it at the end.
 
@@ -62,7 +63,7 @@ def open_training(
         progress: display.
         checkpoint_minutes: minutes between two checkpoints.
         callback: receives every measurement; False stops the run.
-        how_to_continue: command that continues the run, for messages; `higl resume PATH` if not given.
+        has_id: whether the task is an id, from which the command line can make the environment.
 
     Raises:
         SettingsError: settings that do not fit the environment.
@@ -71,7 +72,7 @@ def open_training(
     check_spaces(config, Spaces.of(env))
     folder = RunFolder.create(path, config, progress.warn) if new else RunFolder.open(path, progress.warn)
     try:
-        yield Training(folder, config, env, test_env, progress, 60 * checkpoint_minutes, callback, how_to_continue)
+        yield Training(folder, config, env, test_env, progress, 60 * checkpoint_minutes, callback, has_id)
     finally:
         folder.close()
 
@@ -88,7 +89,7 @@ class Training(Observer):
         progress: Observer,
         save_every_seconds: float,
         callback: Callback | None = None,
-        how_to_continue: str | None = None,
+        has_id: bool = True,
     ):
         self.folder, self.config = folder, config
         self.spaces = Spaces.of(env)
@@ -99,9 +100,8 @@ class Training(Observer):
         self.observers = self.loop.observers
         self.checkpoints = Checkpoints(folder.path / CHECKPOINTS)
         self.snapshots = SnapshotStore(folder.path / SNAPSHOTS)
-        trust = " --trust" if ":" in self.config.task else ""  # it imports a module
-        self.how_to_continue = how_to_continue or f"higl resume {folder.path}{trust}"
-        self.has_id = how_to_continue is None
+        self.has_id = has_id
+        self.how_to_continue = how_to_continue(folder.path, {"has_id": has_id}, config)
         self.save_every_seconds = save_every_seconds
         self.saved_step: int | None = None
         self.seconds_saving = 0.0
@@ -130,7 +130,7 @@ class Training(Observer):
             self.observers.end()
 
     def _restore(self) -> None:
-        """Restore the newest intact checkpoint, if there is one, and truncate the logs to it. Then write the settings."""
+        """Restore the newest intact checkpoint, if there is one; then write the settings and truncate the logs."""
         found = restore_newest(self.learner, self.checkpoints, self._warn)
         if found is not None:
             self.saved_step = found.steps
