@@ -22,6 +22,7 @@ from markupsafe import Markup
 from higl import __version__
 from higl.figures import svg
 from higl.figures.goal_space import goal_size, load_snapshots, projections, success_of
+from higl.figures.groups import repeated_seeds
 from higl.figures.panels import LOSSES, PROGRESS, Panel, StageTimes, evaluation_panels, metric_panels, stage_times
 from higl.figures.statistics import SMOOTHED_EVALUATIONS, rolling_mean
 from higl.figures.style import dashes, stage_colour
@@ -139,7 +140,7 @@ def build_report(
         .render(
             title=_title(runs),
             made=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(now)),
-            notices=notices_of(runs),
+            notices=[*notices_of(runs), *repeated_seeds(runs)],
             success=success,
             sections=sections,
             data=data,
