@@ -94,8 +94,8 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_module_that_a_file_names_is_not_imported(case, evil, capsys):
     catalogue(evil)
-    code, out, err = tell(capsys, *REFUSED[case])
-    assert (code, out) == (2, "")
+    code, _, err = tell(capsys, *REFUSED[case])
+    assert code == 2
     assert err.splitlines()[-1].startswith(f"higl {REFUSED[case][0]}: ")
     assert f"imports the module '{evil.name}' ({evil.folder / evil.name}.py); if you trust it, pass --trust" in err
     assert not evil.was_imported

@@ -53,7 +53,8 @@ class Agent:
         preset: Preset to start from, for the tasks that come with the package: "best" or "paper".
         test_env: Environment of the evaluations. Not given: the task's test mode; another of what `env` makes; or
             `env` itself.
-        verbose: Print the derived settings, and show the progress of `learn`.
+        verbose: 0: print nothing; 1: what matters of the derived settings, and the progress of `learn`; 2: all derived
+            settings with their reasons.
         settings: Any setting of `higl.settings.config`, as `landmarks={"coverage": 10}` or
             `**{"landmarks.coverage": 10}`; `num_envs=4` collects from four environments at once.
 
@@ -74,7 +75,7 @@ class Agent:
         seed: int = 0,
         preset: Preset = "best",
         test_env: EnvironmentLike | None = None,
-        verbose: bool = True,
+        verbose: int = 1,
         **settings: Any,
     ):
         use_compilation_cache()
@@ -91,7 +92,7 @@ class Agent:
         self._known = has_preset(config.task)
         if not self._known:
             say = print if verbose else None
-            config, self.derived = derive_settings(config, self._given, self._source.first, say)
+            config, self.derived = derive_settings(config, self._given, self._source.first, say, brief=verbose < 2)
         self._begin(config)
 
     def _begin(self, config: Config, trained_for: Spaces | None = None) -> None:
@@ -179,7 +180,8 @@ class Agent:
         """Set how far to train; the first time, for an environment without a preset, derive the schedule."""
         config = replace(self.config, steps=self.steps + more)
         if self.steps == 0 and not self._known:
-            config, _ = derive_schedule(config, self._given, print if self.verbose else None)
+            say = print if self.verbose else None
+            config, _ = derive_schedule(config, self._given, say, brief=self.verbose < 2)
             # A learner that has acted was made without this schedule; a new one is drawn from the same seed.
             self.learner, self._policy = None, None
         self.config = config
@@ -361,7 +363,7 @@ class Agent:
             raise TaskError(f"{path}: {wants}; if you trust it, {cls.__name__}.load(path, env={config.task!r})")
         use_compilation_cache()
         agent = cls.__new__(cls)
-        agent.verbose, agent._given, agent.derived, agent._known = True, {}, [], True
+        agent.verbose, agent._given, agent.derived, agent._known = 1, {}, [], True
         agent._source = Source(config.task if env is None else env, test_env, config.reward)
         try:
             agent._begin(config, trained_for)

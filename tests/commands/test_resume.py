@@ -28,8 +28,8 @@ def test_a_run_that_was_asked_for_more_is_continued(monkeypatch, tmp_path, capsy
     assert "is finished" in tell(capsys, *words, "--steps", 500)[1]
     longer = apply(read_config(run), {"steps": 1000})
     (run / "config.toml").write_text(to_toml(longer))
-    assert tell(capsys, "resume", run) == (0, "", "")
-    assert tell(capsys, *words, "--steps", 1000) == (0, "", "")
+    assert tell(capsys, "resume", run)[::2] == (0, "")
+    assert tell(capsys, *words, "--steps", 1000)[::2] == (0, "")
     assert begun == [(run, False)] * 2
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support import tiny
-from support.commands import assert_same_run, line_count, tell, wait_for
+from support.commands import assert_same_run, finished_run, line_count, tell, wait_for
 from support.tiny import higl, start
 
 from higl.commands.command import agrees
@@ -52,7 +52,7 @@ def test_help_of_train_shows_the_presets_values(capsys, task, algo, family):
 def test_a_module_that_cannot_be_used(tmp_path, text, expected):
     (tmp_path / "mine.py").write_text(text)
     result = higl("train", "mine:Id-v0", cwd=tmp_path)
-    assert (result.returncode, result.stdout) == (2, "")
+    assert (result.returncode, result.stdout.count("\n")) == (2, 1)
     assert expected in result.stderr
     assert result.stderr.count("\n") == 1
     assert {place.name for place in tmp_path.iterdir()} <= {"mine.py", "__pycache__"}
@@ -77,6 +77,33 @@ def test_a_module_in_the_working_folder_is_found(tmp_path):
     # -P, as the installed command: the folder it is called in is not searched.
     command = [sys.executable, "-P", "-c", script]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout == "(3,)\n"
+
+
+SPY = """
+import builtins, sys
+from higl.cli import main
+def spy(*words, **options):
+    heavy = {"jax", "numpy", "gymnasium"} & set(sys.modules)
+    sys.stdout.write(f"{words[0]} | {sorted(heavy)}")
+    sys.stdout.flush()
+    raise SystemExit(0)
+builtins.print = spy
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("words", [("train", "point-maze", "--steps", 1000, "--out", "new"), ("resume", "run")])
+def test_the_first_line_comes_before_anything_slow(tmp_path, words):
+    if words[0] == "resume":
+        run = finished_run(tmp_path / "run")
+        (run / "run.json").write_text((run / "run.json").read_text().replace("finished", "stopped"))
+    command = [sys.executable, "-c", SPY, *map(str, words)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    line, _, heavy = done.stdout.partition(" | ")
+    assert line.startswith("point-maze (higl, sparse, seed 0): ")
+    assert line.endswith("; loading JAX and the environment")
+    assert heavy == "[]"
 
 
 def test_default_folder():

@@ -8,7 +8,7 @@ from typing import Annotated
 from higl.commands.arguments import Argument, Run
 from higl.commands.command import check_checkpoint_minutes, command
 from higl.commands.trust import EnvOptions
-from higl.commands.work import WorkOptions, work_on_run
+from higl.commands.work import WorkOptions, announce_work, work_on_run
 from higl.errors import SettingsError
 from higl.run.held import find_held_run
 from higl.run.process import prepare_process
@@ -47,6 +47,7 @@ def resume(options: ResumeOptions) -> int:
             f"{options.run} was trained in Python on an environment object: `{continuing}` continues it; "
             "or name an environment with --env"
         )
+    announce_work(options.run, config, options)
     prepare_process(options.cores, options.device)  # first: the module may import NumPy or JAX
     task = options.allowed_task(config.task, options.run)
     return work_on_run(options.run, config, options, new=False, env=task)

@@ -9,11 +9,12 @@ from typing import Annotated
 from higl.commands.arguments import Argument, ArgumentParser, Switch, make_options
 from higl.commands.command import agrees, asks_for_help, check_checkpoint_minutes, one_line_errors
 from higl.commands.trust import TrustOptions, allow_module, import_task_module
-from higl.commands.work import WorkOptions, work_on_run
+from higl.commands.work import WorkOptions, announce_work, work_on_run
 from higl.errors import SettingsError
 from higl.run.held import OTHER_SETTINGS, HeldRun, find_held_run, other_settings_text
 from higl.run.naming import run_name
 from higl.run.process import prepare_process
+from higl.run.reading import is_run
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differences
 from higl.settings.layers import build_config, given_settings, setting_types
@@ -28,6 +29,8 @@ class TrainOptions(WorkOptions, TrustOptions):
     """TOML file with settings; flags override it."""
     out: Annotated[Path | None, Argument(metavar="RUN", default="runs/TASK-REWARD-ALGO[-CHANGES]-SEED")] = None
     """Folder of the run."""
+    verbose: Switch = False
+    """Print all derived settings with their reasons, for a task without a preset."""
     resume: Switch = False
     """If the folder already holds this run, continue it without asking."""
 
@@ -60,6 +63,8 @@ def train(arguments: list[str]) -> int:
         return _show_help(flags, options)
     config = build_config(flags, options.config)
     out = options.out or default_folder(config)  # before settings are derived: what is given tells runs apart
+    if not is_run(out):
+        announce_work(out, config, options)
     _import_task(config.task, flags, options)
     scheduled: list[str] = []
     if not has_preset(config.task):
@@ -88,8 +93,9 @@ def _derived(config: Config, given: set[str], options: TrainOptions) -> tuple[Co
     from higl.settings.derive import derive_schedule, derive_settings
 
     say = None if options.quiet else print
-    config, _ = derive_settings(config, given, make_env(config.task, config.reward), say)
-    config, schedule = derive_schedule(config, given, say)
+    brief = not options.verbose
+    config, _ = derive_settings(config, given, make_env(config.task, config.reward), say, brief=brief)
+    config, schedule = derive_schedule(config, given, say, brief=brief)
     return config, [derived.name for derived in schedule]
 
 
@@ -122,4 +128,5 @@ def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
         return 0
     if not options.resume and not agrees(f"{out} already holds this run. Continue it?", default=True):
         raise SettingsError(f"{out} already holds this run: `higl resume {out}` continues it; or choose another --out")
+    announce_work(out, held.config, options)
     return work_on_run(out, held.config, options, new=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from higl.commands.arguments import Cores, Device, Switch
 from higl.run.files import CHECKPOINT_MINUTES
+from higl.run.naming import run_title
 from higl.run.process import check_device
 from higl.run.progress import make_progress
 from higl.settings.config import Config
@@ -27,6 +28,12 @@ class WorkOptions:
     """With several environments (`--num-envs`): run each in a process of its own."""
     checkpoint_minutes: float = CHECKPOINT_MINUTES
     """Minutes between two checkpoints (0: after every episode)."""
+
+
+def announce_work(out: Path, config: Config, options: WorkOptions) -> None:
+    """Say at once what is being done: importing JAX and compiling take a while."""
+    if not options.quiet:
+        print(f"{run_title(config)}: {config.steps:,} steps in {out}; loading JAX and the environment", flush=True)
 
 
 def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool, env: str | None = None) -> int:

@@ -80,8 +80,8 @@ def hinting_at_load(run: Path, task: str, algo: str) -> Generator[None]:
         if is_own(task) or ":" in task:  # such a name is enough to make the environment
             raise
         raise TaskError(
-            f"{error}. If the run was trained in Python on an environment object, continue it in Python too: "
-            f"higl.{algo.upper()}.load({str(run)!r}, env)"
+            f"{error}. If the run was trained in Python on an environment object, give an id of that environment "
+            f"(--env ID) or use Python: higl.{algo.upper()}.load({str(run)!r}, env)"
         ) from None
 
 

@@ -23,6 +23,7 @@ from higl.run.checks import check_spaces
 from higl.run.files import CHECKPOINT_MINUTES, CHECKPOINTS, POLICY, SNAPSHOTS
 from higl.run.folder import RunFolder
 from higl.run.loop import Loop
+from higl.run.naming import run_title
 from higl.run.observers import Callback, CallbackObserver, Observer, Row
 from higl.run.policy_file import save_policy
 from higl.run.process import available_cores
@@ -113,8 +114,7 @@ class Training(Observer):
         """
         config = self.config
         self._restore()
-        name = f"{config.task} ({config.algo}, {config.reward}, seed {config.seed})"
-        self.observers.begin(name, self.learner.steps, config.steps)
+        self.observers.begin(run_title(config), self.learner.steps, config.steps)
         try:
             with self.loop.stopping_on(
                 _STOPPING, "stopping after this stage; a second signal stops at once, without saving"
