@@ -145,7 +145,7 @@ def test_train_into_a_run_that_exists(whole, capsys, monkeypatch):
     assert "holds a run with other settings (seed = 0 -> 5)" in err
     code, _, err = tell(capsys, "train", *tiny.flags(steps=100_000), "--out", whole)
     assert code == 2
-    assert f"`higl resume {whole} --steps 100000` continues it" in err
+    assert f"`higl resume {whole} --trust --steps 100000` continues it" in err
     code, _, err = tell(capsys, "train", *tiny.flags(steps=10), "--out", whole)
     assert code == 2
     assert "holds a run with other settings (steps = " in err
@@ -166,7 +166,7 @@ def test_a_shorter_run_with_a_derived_schedule(tmp_path, capsys, monkeypatch):
     run.close()
     code, _, err = tell(capsys, "train", tiny.TASK, "--steps", 9_000, "--out", run.path)
     assert code == 2
-    assert f"holds this run with 2000 steps: `higl resume {run.path} --steps 9000`" in err
+    assert f"holds this run with 2000 steps: `higl resume {run.path} --trust --steps 9000`" in err
     code, _, err = tell(capsys, "train", tiny.TASK, "--steps", 9_000, "--landmarks.start", 5, "--out", run.path)
     assert code == 2
     assert "holds a run with other settings (landmarks.start = " in err
@@ -184,4 +184,4 @@ def test_train_offers_to_resume(tmp_path):
     process.communicate()
     again = higl("train", *tiny.flags(steps=20_000), "--out", run)
     assert again.returncode == 2
-    assert f"already holds this run: `higl resume {run}` continues it" in again.stderr
+    assert f"already holds this run: `higl resume {run} --trust` continues it" in again.stderr

@@ -14,7 +14,7 @@ from higl.errors import SettingsError
 from higl.run.held import OTHER_SETTINGS, HeldRun, find_held_run, other_settings_text
 from higl.run.naming import run_name
 from higl.run.process import prepare_process
-from higl.run.reading import is_run
+from higl.run.reading import how_to_continue, is_run, read_facts
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differences
 from higl.settings.layers import build_config, given_settings, setting_types
@@ -116,10 +116,12 @@ def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
     out, steps = held.folder, held.config.steps
     if held.state == OTHER_SETTINGS:
         raise SettingsError(held.reason)
+    facts = read_facts(out)
+    continuing = how_to_continue(out, facts, held.config)
     if steps < config.steps:
+        more = f" --steps {config.steps}" if facts.get("has_id", True) else ""
         raise SettingsError(
-            f"{out} holds this run with {steps} steps: `higl resume {out} --steps {config.steps}` continues it; "
-            "or choose another --out"
+            f"{out} holds this run with {steps} steps: `{continuing}{more}` continues it; or choose another --out"
         )
     if steps > config.steps:
         raise SettingsError(other_settings_text(out, differences(held.config, config, ["steps"])))
@@ -127,6 +129,6 @@ def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
         print(f"{out} holds this run, which is finished. `higl eval {out}` evaluates it.")
         return 0
     if not options.resume and not agrees(f"{out} already holds this run. Continue it?", default=True):
-        raise SettingsError(f"{out} already holds this run: `higl resume {out}` continues it; or choose another --out")
+        raise SettingsError(f"{out} already holds this run: `{continuing}` continues it; or choose another --out")
     announce_work(out, held.config, options)
     return work_on_run(out, held.config, options, new=False)

@@ -137,7 +137,7 @@ _RANGES = {
         "epsilon cutoff"
     ),
     _AT_LEAST_0: (
-        "seed hidden_entries critic_weight_decay exploration target_noise target_noise_clip relabel_candidates "
+        "hidden_entries critic_weight_decay exploration target_noise target_noise_clip relabel_candidates "
         "coverage novelty neighbours start coefficient margin delta similarity goal_within shift random_steps "
         "random_sigma average"
     ),
@@ -164,7 +164,7 @@ def check_ranges(config: Config) -> None:
                 raise SettingsError(f"{name} = {number}: expected a number {bound}")
         if name.endswith((".subgoal_range", ".hidden")) and not numbers:
             raise SettingsError(f"{name}: expected at least one number")
-    if config.seed >= SEED_LIMIT:
+    if not 0 <= config.seed < SEED_LIMIT:
         raise SettingsError(f"seed = {config.seed}: {SEED_RANGE}")
 
 
