@@ -409,7 +409,7 @@ def evaluate(agent: Agent, env: EnvironmentLike | None = None, episodes: int = 1
     if episodes < 1:
         raise ValueError(f"evaluate: episodes = {episodes}: expected 1 or more")
     if not 0 <= seed < SEED_LIMIT:
-        raise ValueError(f"evaluate: seed = {seed}: {SEED_RANGE}")
+        raise ValueError(f"evaluate: seed = {seed}: expected a number {SEED_RANGE}")
     import_named(env)
     source = agent._source if env is None else Source(env, None, agent.config.reward)
     test_env = agent._test_env(source)

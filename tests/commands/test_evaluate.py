@@ -72,3 +72,10 @@ def test_progress_on_a_terminal(whole):
     os.close(leader)
     assert "episodes" in shown
     assert "/2" in shown
+
+
+@pytest.mark.parametrize("command", ["eval", "render"])
+def test_seeds_out_of_range(capsys, command):
+    code, _, err = tell(capsys, command, "point-maze", "--pretrained", "--seed", 2**32)
+    assert code == 2
+    assert err == f"higl {command}: --seed 4294967296: expected a number from 0 to 4,294,967,295\n"

@@ -62,7 +62,7 @@ def test_a_task_has_one_name_in_files_and_flags(tmp_path):
         ("low.discount", 1.5, "low.discount = 1.5: expected a number from 0 to 1"),
         ("low.discount", float("nan"), "low.discount = nan: expected a number from 0 to 1"),
         ("steps", 0, "steps = 0: expected a number more than 0"),
-        ("seed", -1, "seed = -1: expected a number 0 or more"),
+        ("seed", -1, "seed = -1: expected a number from 0 to 4,294,967,295"),
         ("high.subgoal_range", (), "high.subgoal_range: expected at least one number"),
     ],
 )
@@ -162,7 +162,7 @@ def test_networks_have_hidden_layers():
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 2**70])
 def test_seeds_out_of_range(seed):
-    assert message({"task": "reacher", "seed": seed}) == f"seed = {seed}: expected a whole number from 0 to 4,294,967,295"
+    assert message({"task": "reacher", "seed": seed}) == f"seed = {seed}: expected a number from 0 to 4,294,967,295"
     assert build_config({"task": "reacher", "seed": 2**32 - 1}).seed == 2**32 - 1
 
 

@@ -90,7 +90,7 @@ def check_checkpoint_minutes(minutes: float) -> None:
 def check_seed(seed: int) -> None:
     """Reject a seed that NumPy or Gymnasium would not accept."""
     if not 0 <= seed < SEED_LIMIT:
-        raise SettingsError(f"--seed {seed}: {SEED_RANGE}")
+        raise SettingsError(f"--seed {seed}: expected a number {SEED_RANGE}")
 
 
 def warn(notices: Sequence[str]) -> None:

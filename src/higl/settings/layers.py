@@ -127,6 +127,9 @@ def check_names(names: Iterable[str], known: Iterable[str], *, flag: str = "") -
 
 # --- Ranges ---------------------------------------------------------------------------------------------------------
 
+SEED_LIMIT = 2**32
+"""Seeds are smaller: NumPy, Gymnasium and JAX all accept those."""
+SEED_RANGE = f"from 0 to {SEED_LIMIT - 1:,}"
 _POSITIVE, _AT_LEAST_0, _SHARE = "more than 0", "0 or more", "from 0 to 1"
 
 # By the last part of the name: settings of the same name have the same range in every group.
@@ -142,14 +145,9 @@ _RANGES = {
         "random_sigma average"
     ),
     _SHARE: "discount soft_update exchange greedy",
+    SEED_RANGE: "seed",
 }
 _RANGE_OF = {name: bound for bound, names in _RANGES.items() for name in names.split()}
-
-
-SEED_LIMIT = 2**32
-"""Seeds are smaller: NumPy, Gymnasium and JAX all accept those."""
-SEED_RANGE = f"expected a whole number from 0 to {SEED_LIMIT - 1:,}"
-"""What messages say about a seed outside its range."""
 
 
 def check_ranges(config: Config) -> None:
@@ -160,12 +158,11 @@ def check_ranges(config: Config) -> None:
         for number in numbers if bound else ():
             # Written so that NaN is outside of every range.
             within = number >= 0 and (bound != _POSITIVE or number > 0) and (bound != _SHARE or number <= 1)
+            within = within and (bound != SEED_RANGE or number < SEED_LIMIT)
             if not within or number == float("inf"):
                 raise SettingsError(f"{name} = {number}: expected a number {bound}")
         if name.endswith((".subgoal_range", ".hidden")) and not numbers:
             raise SettingsError(f"{name}: expected at least one number")
-    if not 0 <= config.seed < SEED_LIMIT:
-        raise SettingsError(f"seed = {config.seed}: {SEED_RANGE}")
 
 
 # --- Files ----------------------------------------------------------------------------------------------------------
