@@ -23,6 +23,7 @@ from higl.settings.presets import preset
 from higl.sweep.catalogue import read_catalogue
 from higl.sweep.launch import arguments
 from higl.sweep.plan import make_plan
+from higl.sweep.runner import Summary
 
 EVIL = """
 import pathlib
@@ -201,6 +202,17 @@ def test_a_trusted_sweep_passes_its_trust_to_its_runs(evil):
     run = make_plan(read_catalogue(catalogue(evil))["mine"], evil.folder)[0]
     assert "--trust" not in arguments(run, 5.0)
     assert "--trust" in arguments(replace(run, trusted=True), 5.0)
+
+
+@pytest.mark.parametrize("task", ["evil", "point-maze"])
+def test_sweep_run_trusts_only_what_the_user_allows(evil, capsys, monkeypatch, task):
+    path = catalogue(evil)
+    path.write_text(path.read_text().replace(evil.task, evil.task if task == "evil" else task))
+    begun = []
+    monkeypatch.setattr("higl.commands.sweep.run_sweep", lambda plan, *_: begun.extend(plan) or Summary())
+    assert tell(capsys, "sweep", "run", "mine", "--catalogue", path, "--trust")[0] == 0
+    assert [run.trusted for run in begun] == [task == "evil"]
+    assert not evil.was_imported, "its runs import it"
 
 
 def test_the_parent_of_a_module_is_not_imported_to_find_it(evil):

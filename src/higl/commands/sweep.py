@@ -209,7 +209,7 @@ def run_entry(options: RunOptions) -> int:
     entry, plan = _plan(options)
     for task in dict.fromkeys(run.config.task for run in plan):
         allow_module(task, options.catalogue or PAPER, trust=options.trust)
-    plan = [replace(run, trusted=True) for run in plan]
+    plan = [replace(run, trusted=":" in run.config.task) for run in plan]
     cores = choose_cores(options.cores)
     options.out.mkdir(parents=True, exist_ok=True)
     summary = run_sweep(plan, _backend(options, cores), Console(), entry.name)
