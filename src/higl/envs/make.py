@@ -54,8 +54,9 @@ def adapted(env: gymnasium.Env, observe_achieved: bool) -> gymnasium.Env:
 def _make(task: str, reward: str, mode: str, options: dict[str, Any]) -> gymnasium.Env:
     if is_own(task):
         return gymnasium.make(find_task(task).id, reward=reward, mode=mode, **options)
-    if task.rpartition(":")[2].startswith("higl/"):  # Gymnasium finds some of these, but would ignore reward and mode
-        raise TaskError(f"unknown task {task!r}{_nearest(task)}")
+    name = task.rpartition(":")[2]
+    if name.startswith("higl/"):  # Gymnasium finds some of these, but would ignore reward and mode
+        raise TaskError(f"unknown task {task!r}{_nearest(name)}")
     check_imported(task)
     if task not in gymnasium.registry or "gymnasium_robotics" in sys.modules:
         register_robotics()
