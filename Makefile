@@ -1,7 +1,7 @@
 # `make` alone lists the targets. Every target sets up what it needs: Python 3.11 or newer and make are enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format bench docs lock clean
+.PHONY: help install demo test lint format bench peers docs release lock clean
 .DELETE_ON_ERROR:
 
 VENV  := .venv
@@ -57,21 +57,35 @@ format: $(STAMP) ## let ruff rewrite the files
 bench: $(STAMP) ## time env.step, and compare killed and resumed runs
 	@set -e; for script in env_step kill_resume; do echo "benchmarks/$$script.py"; $(PY) benchmarks/$$script.py; done
 
+# The CPU build of PyTorch is enough. It is installed first, so that Stable-Baselines3 does not choose another one.
+PEERS := .peers
+peers: | $(PY) ## create .peers: Stable-Baselines3, for benchmarks/peers.py
+	$(PY) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet torch==2.13.0
+	$(PEERS)/bin/pip install --quiet stable-baselines3==2.9.2
+
 # The variable silences the notice that support for Material for MkDocs ends in May 2027.
 docs: $(STAMP) ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo "Built: open site/index.html, or '$(PY) -m http.server --directory site' for the search too."
 
+release: $(STAMP) ## build the wheel and the source archive into dist/, and check them
+	rm -rf dist
+	$(PY) tools/release.py dist
+
 # uv keeps the locked versions; `make lock UPGRADE=1` takes the newest. `fewest` locks one version of each package for
 # every Python, so that 3.13 gets what is tested on 3.11.
+# The other extras are left out: together they would double the download (dm_control, wandb's server, a web server), and
+# trackio needs an older Pillow.
+EXTRAS := robotics ray slurm tensorboard onnx docs dev
 lock: | $(PY) ## write requirements.lock from pyproject.toml (UPGRADE=1: newest versions)
 	@test -x $(VENV)/bin/uv || $(PY) -m pip install --quiet uv
-	$(VENV)/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+	$(VENV)/bin/uv pip compile pyproject.toml $(addprefix --extra ,$(EXTRAS)) --universal --python-version 3.11 \
 		--fork-strategy fewest --generate-hashes --system-certs --no-emit-index-url --no-emit-find-links \
 		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --quiet --output-file requirements.lock
 
 clean: ## remove .venv and all build products
-	rm -rf $(VENV) site dist build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) site dist build .pytest_cache .ruff_cache .hypothesis
 
 # pip reads its index, proxy and certificates from its own configuration (pip.conf, PIP_*, HTTPS_PROXY). The build
 # backend is in the lock, so installing the project downloads nothing more.

@@ -489,3 +489,9 @@ def test_tasks_of_any_goal_dimension_are_learned(goals, radius, steps):
     after = higl.evaluate(learned, episodes=20)
     assert after.success >= 0.8
     assert after.mean_return > before.mean_return + 5
+
+
+def test_a_vector_environment_sets_the_number_of_environments():
+    learned = agent().learn(80).steps, higl.HIGL([make, make], verbose=False, **TINY).learn(80)
+    assert learned[1].config.num_envs == 2
+    assert learned[1].steps == learned[0] == 80

@@ -15,18 +15,19 @@ LAYERS = [
     {"sweep"},
     {"figures"},
     {"__init__"},
+    {"acting", "callbacks"},
     {"agent", "pretrained"},
     {"run"},
     {"algo", "envs"},
     {"settings"},
-    {"text", "errors"},
+    {"text", "errors", "observations"},
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
 # Stricter than the order. A key is a part or a module, a value what it may import besides its own part.
 ONLY = {
-    "higl.algo": {"higl.settings.config", "higl.errors", "higl.text"},
-    "higl.envs": {"higl.errors", "higl.text"},
+    "higl.algo": {"higl.settings.config", "higl.errors", "higl.text", "higl.observations"},
+    "higl.envs": {"higl.errors", "higl.text", "higl.observations"},
     "higl.settings.config": set(),
 }
 

@@ -1,5 +1,6 @@
 """The examples run as their docstrings say, with few steps, and print and write what they promise."""
 
+import json
 import re
 import subprocess
 import sys
@@ -63,6 +64,37 @@ def test_every_example_is_checked():
 @pytest.mark.parametrize("name", CHECKS)
 def test_example(name, tmp_path):
     CHECKS[name](tmp_path)
+
+
+def cells(path: Path) -> list[str]:
+    """Return the code of a notebook, cell by cell."""
+    notebook = json.loads(path.read_text())
+    return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+@pytest.mark.slow
+def test_notebook(tmp_path):
+    """Its code runs from top to bottom in one process, with fewer steps."""
+    code = "\n".join(cells(EXAMPLES / "quickstart.ipynb")).removeprefix("%matplotlib inline\n")
+    assert "learn(10_000" in code
+    assert '"every": 1_000' in code
+    program = tmp_path / "notebook.py"
+    program.write_text(code.replace("learn(10_000", "learn(200").replace('"every": 1_000', '"every": 100'))
+    result = subprocess.run([sys.executable, program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"the best evaluation was at step \d+: success \d+%", result.stdout)
+    assert re.search(EVALUATION.format(episodes=20), result.stdout)
+    load_policy(tmp_path / "puck" / "best.safetensors")
+
+
+def test_the_notebook_shows_results_of_its_own_code():
+    """It is saved as it ran: every cell in order, with figures, and without errors or paths of a machine."""
+    notebook = json.loads((EXAMPLES / "quickstart.ipynb").read_text())
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell["outputs"]]
+    assert "error" not in [output["output_type"] for output in outputs]
+    assert sum("image/png" in output.get("data", {}) for output in outputs) == 3
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)

@@ -1,7 +1,9 @@
-"""Packaging is consistent: lock file, metadata, wheel, Makefile, README, citation."""
+"""Packaging is consistent: lock file, metadata, wheel, Makefile, README, citation; an installed wheel works."""
 
 import importlib.metadata
+import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -26,6 +28,9 @@ HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}(?: \\)?")
 COMMENT = re.compile(r" *#[^/]*")  # no slash, so neither a URL nor a path
 
 
+RELEASE = runpy.run_path(str(ROOT / "tools" / "release.py"))
+
+
 def locked() -> dict[str, list[Version]]:
     pins: dict[str, list[Version]] = {}
     for name, version in re.findall(r"^([^\s#=]+)==(\S+)", LOCK, re.MULTILINE):
@@ -33,10 +38,14 @@ def locked() -> dict[str, list[Version]]:
     return pins
 
 
+def locked_extras() -> list[str]:
+    return re.search(r"^EXTRAS := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+
+
 def required() -> list[Requirement]:
     project = PYPROJECT["project"]
     groups = [project["dependencies"], PYPROJECT["build-system"]["requires"]]
-    groups += project["optional-dependencies"].values()
+    groups += [project["optional-dependencies"][name] for name in locked_extras()]
     return [Requirement(text) for group in groups for text in group]
 
 
@@ -79,12 +88,19 @@ def test_dependency_is_locked(requirement):
         assert version in requirement.specifier, f"{requirement} but the lock has {version}: run `make lock`"
 
 
+def test_only_extras_that_tests_can_do_without_are_not_locked():
+    assert set(PYPROJECT["project"]["optional-dependencies"]) - set(locked_extras()) == {"ogbench", "trackio", "wandb"}
+
+
 def test_one_version():
     assert importlib.metadata.version("higl") == higl.__version__
 
 
 def test_python_versions():
     assert PYPROJECT["project"]["requires-python"] == ">=3.11"
+    named = [text.rpartition(" ")[2] for text in PYPROJECT["project"]["classifiers"] if ":: Python :: 3." in text]
+    assert named == ["3.11", "3.12", "3.13"]
+    assert PYPROJECT["tool"]["ruff"]["target-version"] == "py311"  # ruff then rejects the syntax of later versions
 
 
 def test_entry_points():
@@ -111,14 +127,82 @@ def test_links_of_the_readme_lead_to_files():
         assert (ROOT / target).exists(), target
 
 
-def test_wheel_has_every_file_of_the_package(tmp_path):
+@pytest.fixture(scope="module")
+def release(tmp_path_factory) -> Path:
+    """Return a folder with the wheel and the source archive."""
+    folder = tmp_path_factory.mktemp("dist")
+    RELEASE["build_archives"](ROOT, folder, "sdist", "wheel")
+    return folder
+
+
+def test_wheel_has_every_file_of_the_package(release):
     """Templates, presets, trained policies: files that are not Python are easily left out."""
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("higl-*.whl")
+    (wheel,) = release.glob("higl-*.whl")
     shipped = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("higl/")}
     files = {path.relative_to(ROOT / "src").as_posix() for path in tracked() if (ROOT / "src") in path.parents}
-    assert {"higl/py.typed", "higl/figures/page/report.html"} <= files <= shipped
+    assert {"higl/py.typed", "higl/figures/page/report.html", "higl/settings/presets/best.toml"} <= files <= shipped
+
+
+def test_release_passes_its_checks(release):
+    assert RELEASE["check_release"](release) == []
+
+
+def test_checks_of_a_release_find_what_is_missing(release, tmp_path):
+    (wheel,), (source,) = release.glob("*.whl"), release.glob("*.tar.gz")
+    assert RELEASE["check_release"](tmp_path)[0].endswith("0 wheels and 0 source archives: expected one of each")
+    broken = tmp_path / wheel.name
+    with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(broken, "w") as part:
+        for name in whole.namelist():
+            content = whole.read(name)
+            if name.endswith("METADATA"):
+                content = content.replace(b"Requires-Python: >=3.11", b"Requires-Python: three")
+            if name != "higl/py.typed":
+                part.writestr(name, content)
+        part.writestr("higl/notes.txt", "not for everybody")
+    assert RELEASE["check_content"](broken) == [
+        f"{wheel.name} lacks higl/py.typed",
+        f"{wheel.name} also has higl/notes.txt",
+    ]
+    wrong = RELEASE["check_metadata"](broken, source)
+    assert any("'three' is invalid for 'requires-python'" in line for line in wrong)
+    assert wrong[-1] == "the metadata of the wheel and of the source archive differ"
+    assert "the source archive builds another higl/py.typed" in RELEASE["check_source"](broken, source)
+
+
+@pytest.fixture(scope="module")
+def installed(release, tmp_path_factory) -> Path:
+    """Return an environment with the wheel; all other packages are those of this environment, the source is not."""
+    environment = tmp_path_factory.mktemp("installed") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    # pip installs only the wheel. The paths of a .pth file are searched last, and editable installs in them are not.
+    (packages / "others.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    (wheel,) = release.glob("*.whl")
+    options = ["--python", str(environment / "bin" / "python"), "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([sys.executable, "-m", "pip", *options, str(wheel)], check=True)
+    return environment / "bin"
+
+
+@pytest.mark.slow
+def test_installed_wheel_lists_evaluates_trains_and_reports(installed, tmp_path):
+    def run(*words: object) -> str:
+        variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        command = [str(installed / str(words[0])), *map(str, words[1:])]
+        done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    where = run("python", "-c", "import higl; print(higl.__file__); print(higl.load_policy('pusher').config.task)")
+    assert where.splitlines() == [str(next(installed.parent.glob("lib/*/site-packages/higl/__init__.py"))), "pusher"]
+    assert "ant-maze-u-stochastic" in run("higl", "tasks")
+    assert "success           100.0% of 1 episodes" in run(
+        "higl", "eval", "point-maze", "--pretrained", "--episodes", 1
+    )
+    small = ["--low.hidden", 32, "--high.hidden", 32, "--evaluation.every", 1000, "--evaluation.episodes", 1]
+    trained = run("higl", "train", "point-maze", "--steps", 2000, "--out", "run", *small)
+    assert "finished: 2,000 steps" in trained
+    run("higl", "report", "run", "-o", "report.html")
+    assert "Point Maze (sparse): HIGL, seed 0" in (tmp_path / "report.html").read_text()
 
 
 @pytest.mark.parametrize("text", re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,7 +16,6 @@ from gymnasium.vector import VectorEnv
 
 from higl.algo.learner import Learner
 from higl.algo.policy import Policy, PolicyState, Spaces
-from higl.envs.adapt import with_achieved
 from higl.envs.make import adapted
 from higl.envs.source import EnvironmentLike, Source, import_named
 from higl.envs.trust import is_imported, would_import
@@ -31,13 +31,14 @@ from higl.run.observers import Callback, CallbackObserver, Observer
 from higl.run.policy_file import load_policy, save_policy
 from higl.run.process import use_compilation_cache
 from higl.run.progress import Silent, make_progress
-from higl.run.reading import is_run, read_config
+from higl.run.reading import is_run, read_config, read_facts
+from higl.run.trackers import make_tracker
 from higl.run.training import open_training
 from higl.settings.config import Algorithm, Config, Preset, Reward
 from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.flat import flat
 from higl.settings.layers import SEED_LIMIT, SEED_RANGE, build_config
-from higl.settings.presets import has_preset
+from higl.settings.presets import has_preset, has_rewards
 
 # How the task and the algorithm are chosen in Python.
 _INSTEAD = {"task": "give the task's name as the environment", "algo": "use higl.HIGL, higl.HRAC or higl.HIRO"}
@@ -47,7 +48,8 @@ class Agent:
     """Base class of `HIGL`, `HRAC` and `HIRO`.
 
     Args:
-        env: A task's short name, any Gymnasium id, an environment, or a function that makes one.
+        env: A task's short name, any Gymnasium id, an environment, or a function that makes one. For several at once: a
+            list of such functions, or a vector environment that Gymnasium made of them (`gymnasium.make_vec`).
         reward: "sparse" or "dense", for the tasks that come with the package.
         seed: Seed of all randomness.
         preset: Preset to start from, for the tasks that come with the package: "best" or "paper".
@@ -55,8 +57,15 @@ class Agent:
             `env` itself.
         verbose: 0: print nothing; 1: what matters of the derived settings, and the progress of `learn`; 2: all derived
             settings with their reasons.
-        settings: Any setting of `higl.settings.config`, as `landmarks={"coverage": 10}` or
-            `**{"landmarks.coverage": 10}`; `num_envs=4` collects from four environments at once.
+        num_envs: Number of environments that collect episodes at the same time.
+        low: Settings of the low level, such as `{"hidden": (64, 64)}`; not given: from the preset, or derived.
+        high: Settings of the high level.
+        adjacency: Settings of the adjacency network.
+        novelty: Settings of random network distillation.
+        landmarks: Settings of landmarks and planner, such as `{"coverage": 10, "novelty": 10}`.
+        evaluation: Settings of the evaluations during training, such as `{"every": 1000, "episodes": 10}`.
+        settings: Any other setting: `greedy`, `time_limit`, `observe_achieved`; or one by its dotted name,
+            `**{"landmarks.coverage": 10}`. The page "Settings" lists them all.
 
     For an environment without a preset, settings are derived from its spaces and a few random episodes, and printed.
 
@@ -67,6 +76,11 @@ class Agent:
 
     algo: ClassVar[Algorithm]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        shared = inspect.getdoc(Agent) or ""  # so that `help(HIGL)` shows the arguments
+        cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{shared.partition(chr(10) * 2)[2]}"
+
     def __init__(
         self,
         env: EnvironmentLike,
@@ -76,16 +90,27 @@ class Agent:
         preset: Preset = "best",
         test_env: EnvironmentLike | None = None,
         verbose: int = 1,
+        num_envs: int | None = None,
+        low: Mapping[str, Any] | None = None,
+        high: Mapping[str, Any] | None = None,
+        adjacency: Mapping[str, Any] | None = None,
+        novelty: Mapping[str, Any] | None = None,
+        landmarks: Mapping[str, Any] | None = None,
+        evaluation: Mapping[str, Any] | None = None,
         **settings: Any,
     ):
         use_compilation_cache()
         self.verbose = verbose
-        self._given = flat(settings)
+        named: dict[str, Any] = {"low": low, "high": high, "adjacency": adjacency, "novelty": novelty}
+        named |= {"landmarks": landmarks, "evaluation": evaluation, "num_envs": num_envs}
+        self._given = flat({name: value for name, value in named.items() if value is not None} | settings)
         for name in ("task", "algo"):
             if name in self._given:
                 raise SettingsError(f"{name} = {self._given[name]!r}: not a setting of an agent; {_INSTEAD[name]}")
         import_named(env, test_env)
         self._source = Source(env, test_env, reward)
+        if self._source.count is not None:
+            self._given.setdefault("num_envs", self._source.count)
         named = {"task": self._source.task, "algo": self.algo, "preset": preset}
         config = build_config(named | {"reward": self._source.reward, "seed": seed} | self._given)
         self.derived = []
@@ -108,6 +133,14 @@ class Agent:
         self._folder: Path | None = None
         self._failed = False
 
+    def __repr__(self) -> str:
+        config = self.config
+        parts = [repr(config.task), *([f"reward={config.reward!r}"] if has_rewards(config.task) else [])]
+        parts += [f"preset={config.preset!r}"] * (config.preset != "best") + [f"seed={config.seed}"]
+        parts += [f"num_envs={config.num_envs}"] * (config.num_envs > 1)
+        learned = "acts only" if self.learner is None and self._policy is not None else f"{self.steps:,} steps learned"
+        return f"<{type(self).__name__}({', '.join(parts)}): {learned}>"
+
     # --- Learning ---
 
     @property
@@ -117,10 +150,12 @@ class Agent:
 
     def learn(
         self,
-        steps: float,
+        steps: float | None = None,
         *,
-        callback: Callback | None = None,
+        total_timesteps: float | None = None,
+        callback: Callback | Sequence[Callback] | None = None,
         log_dir: str | Path | None = None,
+        tracker: str | None = None,
         processes: bool = False,
         checkpoint_minutes: float = CHECKPOINT_MINUTES,
     ) -> Self:
@@ -128,10 +163,16 @@ class Agent:
 
         Args:
             steps: Environment steps, in addition to those of earlier calls.
-            callback: Called with the measurements of every episode and evaluation, a dict of numbers; returning `False`
-                stops training.
+            total_timesteps: The same, under the name that Stable-Baselines3 has for it.
+            callback: A function, or several, called with the measurements of every episode and evaluation, a dict of
+                numbers; returning `False` stops training. After an episode it has `step`, `episode`, `time` (seconds)
+                and the learner's measurements (`episode/success`, `low/critic_loss`, ...); after an evaluation
+                `step`, `episode` and `evaluation/success`, `evaluation/return`, ...; the page "The run folder" lists
+                them. `higl.callbacks` has ready-made ones.
             log_dir: Run folder with settings, metrics, evaluations and checkpoints, like that of `higl train`; all
                 commands read it, and `load` continues from it. Not given: nothing is written.
+            tracker: Keep the record of the run in `log_dir` elsewhere, too: "wandb", "trackio", or your own class as
+                "module:Class". It works in a process of its own, and a failure does not stop the run.
             processes: With `num_envs`, run each environment in a process of its own.
             checkpoint_minutes: Minutes between two checkpoints in `log_dir`.
 
@@ -139,10 +180,13 @@ class Agent:
             EpisodeError: the environment failed.
             NotFiniteError: a learned quantity became NaN or infinite.
         """
-        if not isinstance(steps, (int, float, np.number)) or steps < 1 or not float(steps).is_integer():
-            raise SettingsError(f"learn: steps = {steps!r}: expected a whole number, 1 or more")
-        steps = int(steps)  # 1e5 is one, too
+        steps = _whole_steps(steps, total_timesteps)
+        callbacks = [callback] if callable(callback) else list(callback or [])
         self._check_can_learn("learn")
+        if tracker is not None:
+            if log_dir is None and self._folder is None:
+                raise SettingsError("learn: a tracker reads the run folder: give log_dir, too")
+            make_tracker(tracker)  # fail here, before anything is written
         if self._folder is not None and self._failed:  # its learner is ahead of the checkpoint to continue from
             self.learner = None
             self._continue_run(self._folder)
@@ -151,12 +195,17 @@ class Agent:
         env = self._source.training_env(
             num_envs=self.config.num_envs, observe_achieved=self.config.observe_achieved, processes=processes
         )
+        for each in callbacks:
+            if begin := getattr(each, "begin", None):
+                begin(self)
         try:
             if log_dir is None and self._folder is None:
-                observers = [self._progress(), *([CallbackObserver(callback)] if callback is not None else [])]
+                observers = [self._progress(), *map(CallbackObserver, callbacks)]
                 train_in_memory(Loop(self._learner(), env, test_env, observers))
             else:
-                self._learn_in_folder(Path(log_dir or self._folder or ""), env, test_env, callback, checkpoint_minutes)
+                options: dict[str, Any] = {"callbacks": callbacks, "checkpoint_minutes": checkpoint_minutes}
+                options |= {"trackers": [] if tracker is None else [tracker], "test_env_name": self._source.test_name}
+                self._learn_in_folder(Path(log_dir or self._folder or ""), env, test_env, **options)
         finally:
             if isinstance(env, VectorEnv):
                 with contextlib.suppress(EOFError, BrokenPipeError):  # a signal may have ended its processes
@@ -193,9 +242,9 @@ class Agent:
         path: Path,
         env: gymnasium.Env | VectorEnv,
         test_env: gymnasium.Env,
-        callback: Callback | None,
-        checkpoint_minutes: float,
+        **options: Any,
     ) -> None:
+        """Train in a run folder; the options are those of `open_training`."""
         if self._folder is not None and path != self._folder:
             raise SettingsError(f"learn: this agent's run is in {self._folder}; it cannot continue in {path}")
         if self._folder is None and self.steps:
@@ -209,9 +258,8 @@ class Agent:
             test_env,
             new=self._folder is None,
             progress=self._progress(),
-            checkpoint_minutes=checkpoint_minutes,
-            callback=callback,
             has_id=self._source.has_name,
+            **options,
         ) as training:
             # Now: a callback may use the policy, and after a failure the next call continues in the folder.
             self.learner, self._policy, self._folder = training.learner, None, path
@@ -257,37 +305,12 @@ class Agent:
             episode_start: Where an episode begins (one truth value, or one for each of a batch): the state is not used.
             deterministic: Without exploration.
         """
-        parts = self._parts(observation)
-        policy = self.policy
         rng = None if deterministic else self._rng()
-        count = len(parts["observation"])
-        begins = np.broadcast_to(np.asarray(False if episode_start is None else episode_start, bool), (count,))
-        if state is None:
-            state = policy.begin(count)
-        elif len(state.clock) != count:
-            raise ValueError(f"predict: a state of {len(state.clock)} observations, and {count} observations")
-        state = replace(state, clock=np.where(begins, 0, state.clock))
-        action, state = policy.step(parts["observation"], parts["achieved_goal"], parts["desired_goal"], state, rng)
-        action = policy.environment_action(action, self._source.action_dtype)
-        single = np.ndim(observation["observation"]) == 1
-        return action[0] if single else action, state
-
-    def _parts(self, observation: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Return the parts of an observation as float32 batches, with the achieved goal in front if need be."""
-        names = ("observation", "achieved_goal", "desired_goal")
-        try:
-            parts = {name: np.atleast_2d(np.array(observation[name], np.float32)) for name in names}
-        except (KeyError, TypeError, IndexError):
-            raise ValueError(f"predict: the observation must be a dict of {', '.join(names)}") from None
-        if self.config.observe_achieved:
-            parts = with_achieved(parts)
-        for name, size in zip(names, (self.spaces.observation, self.spaces.goal, self.spaces.goal), strict=True):
-            shape = parts[name].shape
-            if len(shape) != 2 or shape[1] != size or shape[0] != len(parts["observation"]):
-                raise ValueError(f"predict: {name} has shape {shape}; expected {size} numbers for each observation")
-        return parts
+        dtype = self._source.action_dtype
+        return self.policy.predict(observation, state, episode_start, deterministic, rng=rng, dtype=dtype)
 
     def _rng(self) -> np.random.Generator:
+        """Return the source of the exploration; it outlives the policies, which change with learning."""
         if not hasattr(self, "_generator"):
             self._generator = np.random.default_rng([self.config.seed, 1])
         return self._generator
@@ -321,7 +344,7 @@ class Agent:
         Args:
             path: The file or folder.
             env: The environment; not given: made from the name of the task, if that needs no import.
-            test_env: Environment of the evaluations, as for a new agent.
+            test_env: Environment of the evaluations, as for a new agent; not given: the run's, if it was named.
 
         Raises:
             PolicyFileError: the file is damaged, or was not written by higl.
@@ -330,13 +353,20 @@ class Agent:
                 to be imported.
         """
         path = Path(path)
-        loaded = None if is_run(path) else load_agent(path)
+        loaded, stored = None if is_run(path) else load_agent(path), None
         if is_run(path):
             policy, config = None, read_config(path)
+            stored = read_facts(path).get("test_env")
         elif loaded is not None:
             policy, config = None, loaded[0]
         else:
             policy, config = load_policy(path)
+        import_named(env, test_env)
+        test_env = stored if test_env is None else test_env
+        for option, name in (("env", config.task if env is None else env), ("test_env", test_env)):
+            if isinstance(name, str) and not is_imported(name):
+                allowing = f"{cls.__name__}.load(path, {option}={name!r})"
+                raise TaskError(f"{path}: {would_import(name)}; if you trust it, {allowing}")
         agent = cls._with_settings(path, config, env, test_env, policy.spaces if policy is not None else None)
         agent._policy = policy
         if loaded is not None:
@@ -357,10 +387,6 @@ class Agent:
         """Return an agent with the settings of one that was saved."""
         if cls.algo != config.algo:
             raise SettingsError(f"{path} was trained with {config.algo}: load it with {config.algo.upper()}.load")
-        import_named(env, test_env)
-        if env is None and not is_imported(config.task):
-            wants = would_import(config.task)
-            raise TaskError(f"{path}: {wants}; if you trust it, {cls.__name__}.load(path, env={config.task!r})")
         use_compilation_cache()
         agent = cls.__new__(cls)
         agent.verbose, agent._given, agent.derived, agent._known = 1, {}, [], True
@@ -380,7 +406,7 @@ class Agent:
 
 
 class HIGL(Agent):
-    """Hierarchical reinforcement learning guided by landmarks (HIGL); see `higl.agent.Agent` for the arguments."""
+    """Hierarchical reinforcement learning guided by landmarks (HIGL)."""
 
     algo = "higl"
 
@@ -395,6 +421,16 @@ class HIRO(Agent):
     """HIGL with neither landmarks nor an adjacency network."""
 
     algo = "hiro"
+
+
+def _whole_steps(steps: float | None, total_timesteps: float | None) -> int:
+    """Return the number of steps that was given under either name; 1e5 is a whole number, too."""
+    if (steps is None) == (total_timesteps is None):
+        raise SettingsError("learn: give the number of steps once: learn(100_000), or learn(total_timesteps=100_000)")
+    given: Any = total_timesteps if steps is None else steps
+    if not isinstance(given, (int, float, np.number)) or given < 1 or not float(given).is_integer():
+        raise SettingsError(f"learn: steps = {given!r}: expected a whole number, 1 or more")
+    return int(given)
 
 
 def evaluate(agent: Agent, env: EnvironmentLike | None = None, episodes: int = 100, *, seed: int = 0) -> Evaluation:

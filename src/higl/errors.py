@@ -51,6 +51,14 @@ class RenderError(RuntimeError):
     """Rendering is not possible here; the message says what to install."""
 
 
+class ExportError(RuntimeError):
+    """A policy cannot be exported here; the message says what to install."""
+
+
+class TrackerError(RuntimeError):
+    """A tracker failed."""
+
+
 class PortError(RuntimeError):
     """The port is already in use."""
 

@@ -74,6 +74,16 @@ def _ends_in(setting: str, name: str) -> bool:
     )
 
 
+OGBENCH = "ogbench:"
+"""Prefix of OGBench's mazes, which is not a module."""
+
+
+def module_in(name: str) -> str:
+    """Return the module in a name `module:Id`; empty without one."""
+    module, colon, _ = name.rpartition(":")
+    return "" if name.startswith(OGBENCH) else module or colon
+
+
 def first_line(error: Exception) -> str:
     """Return the first line of an exception's message."""
     return str(error).strip().partition("\n")[0]

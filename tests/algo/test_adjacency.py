@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from higl.algo import adjacency as adj
+from higl.algo.forward import Layer
 from higl.algo.health import adjacency_metrics
-from higl.algo.nets import Layer
 from higl.settings.config import AdjacencyConfig
 
 

@@ -10,8 +10,8 @@ from support.toy import SPACES, changed, tiny_config
 from higl.algo import td3
 from higl.algo.adjacency import CellMatrix
 from higl.algo.episodes import Episode
+from higl.algo.forward import Layer
 from higl.algo.health import adjacency_metrics, episode_metrics, segment_metrics, value_metrics
-from higl.algo.nets import Layer
 from higl.settings.config import AdjacencyConfig
 
 CONFIG = tiny_config(high={"period": 2, "discount": 0.5, "reward_scale": 0.1}, low={"discount": 0.5})

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from higl.algo import high
-from higl.algo.nets import Layer, init_mlp
+from higl.algo.forward import Layer
+from higl.algo.nets import init_mlp
 from higl.settings.config import AdjacencyConfig, Config, HighConfig, LandmarksConfig
 
 OBSERVATION, GOAL, ACTION, PERIOD, BATCH = 4, 2, 3, 5, 7

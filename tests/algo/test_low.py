@@ -1,45 +1,13 @@
-"""The low level: subgoals and their transition, the intrinsic reward, the input, and the distance."""
-
-from itertools import pairwise
+"""The low level: the intrinsic reward, its batches, exchanged subgoals, and the distance."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from higl.algo import low, td3
+from higl.algo.subgoals import visible_entries
 from higl.settings.config import LowConfig
-
-points = hnp.arrays(np.float64, (6, 2), elements=st.floats(-50, 50, width=32))
-
-
-@settings(max_examples=50)
-@given(trajectory=points, subgoal=hnp.arrays(np.float64, 2, elements=st.floats(-10, 10, width=32)))
-def test_a_relative_subgoal_keeps_its_target_over_a_segment(trajectory, subgoal):
-    first = subgoal
-    for before, after in pairwise(trajectory):
-        subgoal = low.goal_transition("relative", subgoal, before, after)
-        np.testing.assert_allclose(after + subgoal, trajectory[0] + first, atol=1e-9)
-        np.testing.assert_allclose(low.subgoal_target("relative", subgoal, after), trajectory[0] + first, atol=1e-9)
-
-
-@settings(max_examples=20)
-@given(trajectory=points)
-def test_an_absolute_subgoal_does_not_change(trajectory):
-    subgoal = np.array([3.0, -4.0])
-    for before, after in pairwise(trajectory):
-        np.testing.assert_array_equal(low.goal_transition("absolute", subgoal, before, after), subgoal)
-    np.testing.assert_array_equal(low.subgoal_target("absolute", subgoal, trajectory[0]), subgoal)
-
-
-@pytest.mark.parametrize(("scheme", "subgoal"), [("relative", [4.0, 5.0]), ("absolute", [5.0, 7.0])])
-def test_the_subgoal_towards_a_point_asks_for_it(scheme, subgoal):
-    achieved, target = np.array([1.0, 2.0]), np.array([5.0, 7.0])
-    np.testing.assert_array_equal(low.subgoal_towards(scheme, target, achieved), subgoal)
-    np.testing.assert_array_equal(low.subgoal_target(scheme, np.array(subgoal), achieved), target)
 
 
 @pytest.mark.parametrize("xp", [np, jnp], ids=["numpy", "jax"])
@@ -52,14 +20,6 @@ def test_intrinsic_reward_by_hand(xp):
     np.testing.assert_allclose(relative, [-5.0, 0.0, -2.0])
     absolute = low.intrinsic_reward("absolute", subgoal, achieved, following)
     np.testing.assert_allclose(absolute, [-np.hypot(7, 6), -np.hypot(5, 5), -2.0], rtol=1e-6)
-
-
-def test_hidden_entries_do_not_reach_the_low_level():
-    visible = low.visible_entries(LowConfig(hidden_entries=(0, 2)), 4)
-    np.testing.assert_array_equal(visible, [0, 1, 0, 1])
-    seen = low.low_input(visible, np.array([[9.0, 8.0, 7.0, 6.0]]), np.array([[5.0, 4.0]]))
-    np.testing.assert_array_equal(seen, [[0, 8, 0, 6, 5, 4]])
-    np.testing.assert_array_equal(low.visible_entries(LowConfig(hidden_entries=()), 3), [1, 1, 1])
 
 
 @pytest.mark.parametrize(
@@ -77,7 +37,7 @@ def test_low_batch_by_hand(scheme, next_subgoals, rewards):
         end=np.array([0.0, 1.0]),
     )
     config = LowConfig(hidden_entries=(0, 1), reward_scale=3.0, discount=0.9)
-    batch = low.low_batch(config, scheme, low.visible_entries(config, 3), jax.tree.map(jnp.asarray, rows))
+    batch = low.low_batch(config, scheme, visible_entries(config, 3), jax.tree.map(jnp.asarray, rows))
     np.testing.assert_array_equal(batch.input, [[0, 0, 3, 7, 8], [0, 0, 6, 9, 10]])
     expected = np.hstack([[[0, 0, 6], [0, 0, 13]], next_subgoals])
     np.testing.assert_allclose(batch.next_input, expected, atol=1e-6)
@@ -107,7 +67,7 @@ def test_distance_is_the_negative_value_of_the_subgoal_towards_the_target(scheme
     config = LowConfig(hidden=(8,), hidden_entries=(0, 1))
     level = td3.TD3(config, 5, (1.0,))
     networks = td3.init(level, jax.random.key(1)).networks
-    visible = low.visible_entries(config, 3)
+    visible = visible_entries(config, 3)
     rng = np.random.default_rng(0)
     observation, target = rng.normal(size=(40, 3)), 3 * rng.normal(size=(40, 2))
     achieved = observation[:, :2]

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from higl.algo.nets import Layer, init_mlp, mlp, safe_norm, squared_distance, tree_finite
+from higl.algo.forward import Layer, mlp
+from higl.algo.nets import init_mlp, safe_norm, squared_distance, tree_finite
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])

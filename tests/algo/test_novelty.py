@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from higl.algo import novelty as nov
-from higl.algo.nets import Layer
+from higl.algo.forward import Layer
 from higl.settings.config import AdjacencyConfig, NoveltyConfig
 
 SLOTS, BLOCK = 4, 6

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.toy import SPACES, PointEnv, changed, random_policy, tiny_config
 
-from higl.algo.nets import mlp
+from higl.algo.forward import mlp
 from higl.algo.policy import PolicyState, Spaces, subgoal_limit
 
 CONFIG = tiny_config()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -16,7 +17,9 @@ from support.tiny import higl, start
 from higl.commands.command import agrees
 from higl.commands.train import default_folder
 from higl.envs.make import make_env
+from higl.run.files import replace_file
 from higl.run.folder import RunFolder
+from higl.run.reading import read_facts
 from higl.settings.config import Config
 from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.layers import apply, setting_types
@@ -185,3 +188,50 @@ def test_train_offers_to_resume(tmp_path):
     again = higl("train", *tiny.flags(steps=20_000), "--out", run)
     assert again.returncode == 2
     assert f"already holds this run: `higl resume {run} --trust` continues it" in again.stderr
+
+
+@pytest.mark.slow
+def test_a_run_with_its_own_test_environment_stops_at_its_success(tmp_path, capsys):
+    run = tmp_path / "run"
+    words = [*tiny.flags(steps=400, evaluation__every=20), "--out", run, "--test-env", tiny.EASY]
+    done = higl("train", *words, "--stop-at", 0.95)
+    assert done.returncode == 0, done.stderr
+    assert "finished: success 95% reached, 100 steps" in done.stdout
+    assert tiny.evaluations(run)[-1][2] == "1.0"
+    facts = read_facts(run)
+    assert (facts["status"], facts["stop_at"], facts["test_env"]) == ("finished", 0.95, tiny.EASY)
+    assert "finished" in tell(capsys, "runs", tmp_path)[1]
+    assert "is finished" in tell(capsys, "resume", run)[1]
+    assert "which is finished" in tell(capsys, "train", *words)[1]
+    assert '"success": 1.0' in tell(capsys, "eval", run, "--episodes", 2, "--json")[1]
+    other = tell(capsys, "eval", run, "--episodes", 2, "--json", "--test-env", tiny.TASK)[1]
+    assert '"success": 0.0' in other
+    assert tell(capsys, "card", run, "-o", tmp_path / "card", "--episodes", 1, "--flat")[0] == 0
+    assert "**100.0%**" in (tmp_path / "card" / "README.md").read_text()
+
+    facts["status"] = "stopped"
+    replace_file(run / "run.json", json.dumps(facts).encode())
+    code, _, error = tell(capsys, "train", *words[:-1], tiny.TASK, "--resume")
+    assert code == 2
+    assert f"holds this run with another test environment ({tiny.EASY})" in error
+    facts["status"] = "finished"
+    replace_file(run / "run.json", json.dumps(facts).encode())
+    more = higl("resume", run, "--steps", 140, "--trust")
+    assert more.returncode == 0, more.stderr
+    assert read_facts(run)["saved_step"] == 140
+    assert tiny.evaluations(run)[-1][2] == "1.0"
+
+
+def test_a_test_environment_needs_the_same_spaces(tmp_path, capsys):
+    words = [*tiny.flags(), "--out", tmp_path / "run", "--test-env", "point-maze"]
+    code, _, error = tell(capsys, "train", *words)
+    assert code == 2
+    assert "this environment has" in error
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("share", ["0", "95", "-1"])
+def test_stop_at_is_a_share(share, tmp_path, capsys):
+    code, _, error = tell(capsys, "train", "point-maze", "--stop-at", share, "--out", tmp_path / "run")
+    assert code == 2
+    assert "expected a share" in error

@@ -1,11 +1,14 @@
 """Environments from names, objects and functions."""
 
+from functools import partial
+
 import gymnasium
 import pytest
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from support.reach import ReachEnv
 
 from higl.envs.source import Source, environment_name
-from higl.errors import SettingsError
+from higl.errors import SettingsError, TaskError
 
 
 def make() -> ReachEnv:
@@ -72,3 +75,47 @@ def test_something_that_is_not_an_environment():
 )
 def test_names(options, name):
     assert environment_name(gymnasium.make("higl/PointMaze-v0", **options)) == name
+
+
+# ---- several environments ------------------------------------------------------------------------------------------
+
+
+def reach(steps: int = 20) -> ReachEnv:
+    return ReachEnv(2, steps=steps)
+
+
+@pytest.mark.parametrize("kind", [list, SyncVectorEnv, AsyncVectorEnv])
+def test_functions_in_a_list_or_a_vector_environment(kind):
+    """A list of functions, or what Gymnasium made of one: each makes one of the training environments."""
+    given = kind([reach, partial(reach, 30)])
+    source = Source(given)
+    assert source.count == 2
+    assert source.task == "ReachEnv"
+    env = source.training_env(num_envs=2, observe_achieved=False, processes=False)
+    assert isinstance(env, AsyncVectorEnv if kind is AsyncVectorEnv else SyncVectorEnv)
+    assert env.get_attr("steps") == (20, 30)
+    assert source.test_env(observe_achieved=False).get_wrapper_attr("steps") == 20
+    with pytest.raises(SettingsError, match="num_envs = 3, but 2 environments were given"):
+        source.training_env(num_envs=3, observe_achieved=False, processes=False)
+    for vector in (env, given):
+        if isinstance(vector, VectorEnv):
+            vector.close()
+
+
+def test_what_make_vec_returns():
+    source = Source(gymnasium.make_vec("higl/PointMaze-v0", num_envs=3, vectorization_mode="sync"))
+    assert (source.count, source.task) == (3, "higl/PointMaze-v0")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "must hold functions"),
+        ([reach()], "must hold functions that each make one"),
+        (["point-maze"], "must hold functions that each make one"),
+        (lambda: gymnasium.make_vec("CartPole-v1", num_envs=2), "CartPoleVectorEnv cannot be taken apart.*num_envs=2"),
+    ],
+)
+def test_other_lists_and_vectors_are_rejected(given, message):
+    with pytest.raises(TaskError, match=message):
+        Source(given() if callable(given) else given)

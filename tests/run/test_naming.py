@@ -1,6 +1,6 @@
 """Names of runs: what differs from the preset, unambiguous and short."""
 
-from higl.run.naming import run_name, variant_name
+from higl.run.naming import run_name, task_title, variant_name
 from higl.settings.layers import apply
 from higl.settings.presets import preset
 
@@ -33,3 +33,9 @@ def test_long_names_are_cut_and_do_not_depend_on_seed_or_steps():
     )
     assert first == again != other
     assert len(first) <= 80
+
+
+def test_titles_leave_ids_as_they_are():
+    assert task_title("ant-maze-u", "dense") == "Ant Maze U (dense)"
+    for task in ("PointMaze_UMaze-v3", "lake:boat-v0", "ogbench:antmaze-medium", "mine/boat-v0"):
+        assert task_title(task, "sparse") == task

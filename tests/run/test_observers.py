@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from higl.run.observers import CallbackObserver, Observer, Observers
-from higl.run.trackers import Guarded
 
 EVENTS = {
     "begin": ("name", 0, 100),
@@ -41,13 +40,6 @@ def test_every_event_reaches_all_observers_in_order(event):
     record: list = []
     getattr(Observers([Recorder("first", record), Recorder("second", record)]), event)(*EVENTS[event])
     assert record == [("first", event, EVENTS[event]), ("second", event, EVENTS[event])]
-
-
-@pytest.mark.parametrize("event", ["begin", "episode", "evaluation", "saved", "end"])
-def test_a_tracker_hears_the_measurements(event):
-    record: list = []
-    getattr(Guarded("tracker", Recorder("own", record), pytest.fail), event)(*EVENTS[event])
-    assert record == [("own", event, EVENTS[event])]
 
 
 def test_the_callback_gets_episodes_and_evaluations():

@@ -8,10 +8,19 @@ import struct
 from pathlib import Path
 
 import pytest
+from support.trackers import Raising
 
+from higl.errors import SettingsError
 from higl.run import trackers
-from higl.run.observers import Observer
-from higl.run.trackers import Guarded, TensorBoard, make_trackers
+from higl.run.trackers import (
+    Guarded,
+    Record,
+    TensorBoard,
+    episode_numbers,
+    evaluation_numbers,
+    make_tracker,
+    make_trackers,
+)
 
 needs_package = pytest.mark.skipif(importlib.util.find_spec("tensorboardX") is None, reason="needs the extra")
 
@@ -36,13 +45,13 @@ def numbers(event) -> dict[str, float]:
 
 @needs_package
 def test_events(tmp_path):
-    tracker = TensorBoard(tmp_path / "events")
+    (tracker,) = make_trackers(Record(tmp_path, {}), pytest.fail)
     tracker.begin("run", 500, 1000)
     tracker.episode({"step": 600, "episode": 6, "time": 1.5, "low/loss": 0.25})
     tracker.evaluation({"step": 1000, "success": 0.5, "episodes": 5, "steps_to_success": ""})
     tracker.end()
     tracker.end()
-    version, start, episode, evaluation = events(tmp_path / "events")
+    version, start, episode, evaluation = events(tmp_path / "tensorboard")
     assert version.file_version == "brain.Event:2"
     assert (start.step, start.session_log.status) == (501, start.session_log.START)
     assert (episode.step, numbers(episode)) == (600, {"low/loss": 0.25})
@@ -52,8 +61,8 @@ def test_events(tmp_path):
 @needs_package
 def test_a_full_disk_causes_one_warning(tmp_path):
     warnings: list[str] = []
-    tracker = TensorBoard(tmp_path / "events")
-    guarded = Guarded("TensorBoard", tracker, warnings.append)
+    tracker = TensorBoard()
+    guarded = Guarded("TensorBoard", tracker, Record(tmp_path, {}), warnings.append)
     guarded.begin("run", 0, 1000)
 
     def full(event):
@@ -67,19 +76,9 @@ def test_a_full_disk_causes_one_warning(tmp_path):
     assert warnings[0].startswith("TensorBoard failed (No space left on device)")
 
 
-class Broken(Observer):
-    """Fails at everything."""
-
-    def begin(self, name, step, total):
-        raise ZeroDivisionError("no server")
-
-    def end(self):
-        raise ZeroDivisionError("still no server")
-
-
-def test_a_tracker_that_fails_is_dropped_with_one_warning():
+def test_a_tracker_that_fails_is_dropped_with_one_warning(tmp_path):
     warnings: list[str] = []
-    guarded = Guarded("Server", Broken(), warnings.append)
+    guarded = Guarded("Server", Raising(), Record(tmp_path, {}), warnings.append)
     guarded.begin("run", 0, 10)
     guarded.episode({"step": 1})
     guarded.end()
@@ -89,4 +88,34 @@ def test_a_tracker_that_fails_is_dropped_with_one_warning():
 
 def test_without_the_package_there_is_no_tracker(tmp_path, monkeypatch):
     monkeypatch.setattr(trackers.importlib.util, "find_spec", lambda name: None)
-    assert make_trackers(tmp_path, pytest.fail) == []
+    assert make_trackers(Record(tmp_path, {}), pytest.fail) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("wandbb", "did you mean wandb"),
+        ("mlflow", "unknown tracker 'mlflow'; known: wandb, trackio, and your own as module:Class"),
+        ("nowhere:Tracker", "tracker 'nowhere:Tracker' cannot be imported: No module named 'nowhere'"),
+        ("support.trackers:Nothing", "has no attribute 'Nothing'"),
+    ],
+)
+def test_unknown_trackers(name, message):
+    with pytest.raises(SettingsError, match=message):
+        make_tracker(name)
+
+
+@pytest.mark.parametrize("name", ["wandb", "trackio"])
+def test_a_missing_package_names_the_extra(name, monkeypatch):
+    monkeypatch.setattr(trackers.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match=rf"pip install 'higl\[{name}\]'"):
+        make_tracker(name)
+
+
+def test_numbers_of_rows():
+    assert episode_numbers({"step": 3, "time": 1.5, "low/loss": 0.5, "episode/length": 20.0}) == {
+        "low/loss": 0.5,
+        "episode/length": 20.0,
+    }
+    row = {"step": 3.0, "success": 0.5, "episodes": 2, "steps_to_success": "", "return": float("nan")}
+    assert evaluation_numbers(row) == {"evaluation/success": 0.5}

@@ -22,8 +22,9 @@ from higl.run.checkpoint import Checkpoints
 from higl.run.observers import Row
 from higl.run.policy_file import load_policy, read_arrays
 from higl.run.progress import Silent
-from higl.run.reading import SnapshotFile, read_config, read_facts
+from higl.run.reading import SnapshotFile, read_config, read_facts, run_status
 from higl.run.snapshot_store import SnapshotStore
+from higl.run.stopping import StopAtSuccess
 from higl.run.training import open_training
 from higl.settings.config import Config
 from higl.settings.layers import apply
@@ -52,14 +53,17 @@ def settings(**changes) -> Config:
     return apply(Config(), tiny.SETTINGS | {name.replace("__", "."): value for name, value in changes.items()})
 
 
-def train(path: Path, config: Config | None = None, watcher: Watcher | None = None, minutes: float = 0) -> int:
-    """Start a run with a configuration, or continue one without."""
+def train(
+    path: Path, config: Config | None = None, watcher: Watcher | None = None, minutes: float = 0, **options
+) -> int:
+    """Start a run with a configuration, or continue one without; the options are those of `open_training`."""
     watcher = watcher or Watcher()
     new, config = config is not None, config or read_config(path)
     source = Source(config.task)
     env = source.training_env(num_envs=config.num_envs, observe_achieved=False, processes=False)
     test_env = source.test_env(observe_achieved=False)
-    with open_training(path, config, env, test_env, new=new, progress=watcher, checkpoint_minutes=minutes) as training:
+    options |= {"progress": watcher, "checkpoint_minutes": minutes}
+    with open_training(path, config, env, test_env, new=new, **options) as training:
         return training.run()
 
 
@@ -90,6 +94,25 @@ def kill() -> None:
 def interrupt(path: Path, config: Config | None, at_step: int, minutes: float = 0) -> None:
     with pytest.raises(Killed):
         train(path, config, Watcher(at_step, kill), minutes)
+
+
+def test_a_run_that_reaches_its_success_is_finished(tmp_path):
+    """Also if it is interrupted in between: the evaluations before count."""
+    config = settings(task=tiny.EASY, evaluation__every=20, evaluation__episodes=1)
+    stop = StopAtSuccess(0.9, evaluations=4)
+    assert train(tmp_path / "whole", config, callbacks=[stop]) == 0
+    with pytest.raises(Killed):
+        train(tmp_path / "broken", config, Watcher(60, kill), callbacks=[StopAtSuccess(0.9, evaluations=4)])
+    assert len(tiny.evaluations(tmp_path / "broken")) == 3
+    assert read_facts(tmp_path / "broken")["stop_at"] == 0.9
+    assert train(tmp_path / "broken", callbacks=[StopAtSuccess(0.9, evaluations=4)]) == 0
+    for name in ("whole", "broken"):
+        facts = read_facts(tmp_path / name)
+        assert (facts["status"], facts["saved_step"], facts["reached"]) == ("finished", 80, True)
+        assert run_status(tmp_path / name, facts, config.steps) == "finished"
+    assert_same_run(tmp_path / "whole", tmp_path / "broken")
+    assert train(tmp_path / "broken") == 0  # without the stop it trains on
+    assert read_facts(tmp_path / "broken")["saved_step"] == 200
 
 
 ALGORITHMS = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from higl.algo.nets import Layer
+from higl.algo.forward import Layer
 from higl.algo.policy import Policy, Spaces
 from higl.envs.make import make_env
 from higl.run.policy_file import save_policy

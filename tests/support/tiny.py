@@ -1,7 +1,7 @@
 """A tiny goal task and tiny settings, so that whole runs take seconds; used in this process and in others.
 
-`support.tiny:tests/Tiny-v0` is a point on a square: its action is its step. Other ids break at a given step, or are
-slow.
+`support.tiny:tests/Tiny-v0` is a point on a square: its action is its step. Other ids break at a given step, are
+slow, or easy: every state is a success.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ TASK = "support.tiny:tests/Tiny-v0"
 RAISES = "support.tiny:tests/Raises-v0"
 NAN = "support.tiny:tests/NaN-v0"
 SLOW = "support.tiny:tests/Slow-v0"
+EASY = "support.tiny:tests/Easy-v0"
 BREAKS_AT = 130
 LENGTH = 20
 
@@ -49,10 +50,10 @@ class TinyEnv(gymnasium.Env):
         self._place = np.clip(self._place + 0.3 * np.asarray(action), -2.0, 2.0)
         self._steps += 1
         self._steps_ever += self._in_use
-        near = bool(np.linalg.norm(self._place - self._goal) < 0.5)
+        near = bool(np.linalg.norm(self._place - self._goal) < 0.5) or self._breaks == "easy"
         if self._breaks == "slow":
             time.sleep(0.1 * self._in_use)
-        elif self._breaks and self._steps_ever >= BREAKS_AT:
+        elif self._breaks in ("raise", "nan") and self._steps_ever >= BREAKS_AT:
             if self._breaks == "raise":
                 raise ArithmeticError("the motor came off")
             self._place = self._place * np.nan
@@ -63,7 +64,7 @@ class TinyEnv(gymnasium.Env):
         return {"observation": observation, "achieved_goal": self._place.copy(), "desired_goal": self._goal.copy()}
 
 
-for _name, _breaks in (("Tiny", ""), ("Raises", "raise"), ("NaN", "nan"), ("Slow", "slow")):
+for _name, _breaks in (("Tiny", ""), ("Raises", "raise"), ("NaN", "nan"), ("Slow", "slow"), ("Easy", "easy")):
     if f"tests/{_name}-v0" not in gymnasium.registry:
         gymnasium.register(
             f"tests/{_name}-v0", TinyEnv, kwargs={"breaks": _breaks}, disable_env_checker=True, order_enforce=False

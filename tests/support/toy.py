@@ -107,12 +107,12 @@ def episode(learner: Learner, seed: int, *, steps: int = 25, **options: Any) -> 
     return collect_episode(PointEnv(steps=steps, **options), learner.policy, seed, explore=True)
 
 
-def random_policy(config: Config, seed: int = 0) -> Policy:
+def random_policy(config: Config, seed: int = 0, spaces: Spaces = SPACES) -> Policy:
     """Return a policy of two small random networks, without a learner."""
     low_key, high_key = jax.random.split(jax.random.key(seed))
-    size = SPACES.observation + SPACES.goal
-    low, high = init_mlp(low_key, (size, 16, SPACES.action)), init_mlp(high_key, (size, 16, SPACES.goal))
-    return Policy(config, SPACES, *jax.device_get((low, high)))
+    size = spaces.observation + spaces.goal
+    low, high = init_mlp(low_key, (size, 16, spaces.action)), init_mlp(high_key, (size, 16, spaces.goal))
+    return Policy(config, spaces, *jax.device_get((low, high)))
 
 
 def untrained_policy(config: Config, seed: int = 0) -> Policy:

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from higl.algo.nets import MLP, descend, init_mlp, mlp, safe_norm
+from higl.algo.forward import MLP, mlp
+from higl.algo.nets import descend, init_mlp, safe_norm
 from higl.settings.config import AdjacencyConfig
 
 # Batches in one compiled call of the training loop; the last call has a smaller (traced) count.

@@ -6,10 +6,10 @@ import numpy as np
 
 from higl.algo.adjacency import CellMatrix
 from higl.algo.episodes import Episode, high_rows, low_rows
-from higl.algo.high import high_input
-from higl.algo.low import Scheme, intrinsic_reward, low_input, subgoal_target, visible_entries
-from higl.algo.nets import MLP, mlp
-from higl.algo.td3 import TD3, Networks, actor_action, policy_value
+from higl.algo.forward import MLP, actor_action, mlp
+from higl.algo.low import intrinsic_reward
+from higl.algo.subgoals import Scheme, high_input, low_input, subgoal_target, visible_entries
+from higl.algo.td3 import TD3, Networks, policy_value
 from higl.settings.config import AdjacencyConfig, Config
 
 # An action counts as saturated when it is this close to its range.

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from higl.algo.low import Scheme, goal_transition, low_input, subgoal_target, subgoal_towards
-from higl.algo.nets import MLP, Array, mlp, safe_norm
-from higl.algo.td3 import Batch, Info, actor_action
+from higl.algo.forward import MLP, Array, actor_action, mlp
+from higl.algo.nets import safe_norm
+from higl.algo.subgoals import Scheme, goal_transition, high_input, low_input, subgoal_target, subgoal_towards
+from higl.algo.td3 import Batch, Info
 from higl.settings.config import Config, HighConfig
 
 
@@ -38,11 +39,6 @@ class HighRow(NamedTuple):
     next_desired: Array
     end: Array
     segment: Segment | None
-
-
-def high_input(observation: Array, desired: Array) -> Array:
-    """Return the high level's input: the observation, then the desired goal."""
-    return observation.__array_namespace__().concatenate([observation, desired], axis=-1)
 
 
 def high_batch(config: HighConfig, rows: HighRow, subgoal: jax.Array) -> Batch:

@@ -26,14 +26,16 @@ import numpy as np
 from higl.algo import adjacency as adj
 from higl.algo import planner, td3
 from higl.algo.episodes import Episode, blank_episode, high_rows, low_rows
+from higl.algo.forward import MLP
 from higl.algo.health import adjacency_metrics, episode_metrics, value_metrics
 from higl.algo.high import HighRow, high_batch, landmark_loss, relabel
 from higl.algo.landmarks import sample_landmarks
-from higl.algo.low import exchange_subgoals, low_batch, low_distance, visible_entries
-from higl.algo.nets import MLP, tree_finite, zeros_like_result
+from higl.algo.low import exchange_subgoals, low_batch, low_distance
+from higl.algo.nets import tree_finite, zeros_like_result
 from higl.algo.novelty import NoveltyState, QueueUpdate, distil, init_novelty, novelty_input
 from higl.algo.policy import Policy, Spaces, subgoal_limit
 from higl.algo.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
+from higl.algo.subgoals import visible_entries
 from higl.errors import NotFiniteError
 from higl.settings.config import Config
 

@@ -1,21 +1,16 @@
-"""The low level: pursues a subgoal for one segment (section 3, eq. 2 and 3).
-
-The functions on subgoals take NumPy or JAX arrays: acting and the compiled programs share them.
-"""
+"""The low level: pursues a subgoal for one segment (section 3, eq. 2 and 3)."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from higl.algo.nets import Array
+from higl.algo.forward import Array
+from higl.algo.subgoals import Scheme, goal_transition, low_input, subgoal_target, subgoal_towards
 from higl.algo.td3 import TD3, Batch, Networks, policy_value
 from higl.settings.config import LowConfig
-
-Scheme = Literal["relative", "absolute"]
 
 
 class LowRow(NamedTuple):
@@ -34,39 +29,11 @@ class LowRow(NamedTuple):
     end: Array
 
 
-def goal_transition(scheme: Scheme, subgoal: Array, achieved: Array, next_achieved: Array) -> Array:
-    """Return the subgoal after a step, h(g, s, s'): [..., G]. A relative subgoal keeps its absolute target."""
-    return subgoal + achieved - next_achieved if scheme == "relative" else subgoal
-
-
-def subgoal_target(scheme: Scheme, subgoal: Array, achieved: Array) -> Array:
-    """Return the goal-space point that a subgoal asks for: [..., G]."""
-    return subgoal + achieved if scheme == "relative" else subgoal
-
-
-def subgoal_towards(scheme: Scheme, target: Array, achieved: Array) -> Array:
-    """Return the subgoal that asks for a goal-space point: the inverse of `subgoal_target`."""
-    return target - achieved if scheme == "relative" else target
-
-
 def intrinsic_reward(scheme: Scheme, subgoal: Array, achieved: Array, next_achieved: Array) -> Array:
     """Return minus the distance left to the subgoal's target after a step (eq. 2, eq. 3): [..., G] -> [...]."""
     xp = next_achieved.__array_namespace__()
     left = subgoal_target(scheme, subgoal, achieved) - next_achieved
     return -xp.sqrt((left * left).sum(axis=-1))
-
-
-def visible_entries(config: LowConfig, observation_size: int) -> np.ndarray:
-    """Return 1 for each entry of the observation that the low level sees, else 0: [O]."""
-    visible = np.ones(observation_size, np.float32)
-    visible[list(config.hidden_entries)] = 0.0
-    return visible
-
-
-def low_input(visible: Array, observation: Array, subgoal: Array) -> Array:
-    """Return the low level's input: the visible part of the observation, then the subgoal."""
-    xp = observation.__array_namespace__()
-    return xp.concatenate([observation * visible, subgoal], axis=-1)
 
 
 def exchange_subgoals(scheme: Scheme, share: float, rows: LowRow) -> LowRow:

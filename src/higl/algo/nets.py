@@ -1,29 +1,17 @@
-"""Multilayer perceptrons for NumPy and JAX, and small helpers on arrays and pytrees."""
+"""Training networks: first weights, one gradient step, and small helpers on arrays and pytrees."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 import optax
 
-# A NumPy or a JAX array.
-Array = Any
+from higl.algo.forward import MLP, Layer
 
-
-class Layer(NamedTuple):
-    """A fully connected layer: weight [in, out], bias [out]."""
-
-    weight: Array
-    bias: Array
-
-
-MLP = tuple[Layer, ...]
 Params = TypeVar("Params")
-
-_NORM_EPSILON = 1e-5
 
 
 def init_mlp(key: jax.Array, sizes: tuple[int, ...]) -> MLP:
@@ -39,19 +27,6 @@ def init_mlp(key: jax.Array, sizes: tuple[int, ...]) -> MLP:
             )
         )
     return tuple(layers)
-
-
-def mlp(params: MLP, x: Array, *, layer_norm: bool = False) -> Array:
-    """Apply a network with ReLU between its layers: [..., in] -> [..., out]. Takes NumPy or JAX, returns the same."""
-    xp = x.__array_namespace__()
-    for layer in params[:-1]:
-        x = x @ layer.weight + layer.bias
-        if layer_norm:
-            x = x - xp.mean(x, axis=-1, keepdims=True)
-            x = x / xp.sqrt(xp.mean(x * x, axis=-1, keepdims=True) + _NORM_EPSILON)
-        x = xp.maximum(x, 0.0)
-    last = params[-1]
-    return x @ last.weight + last.bias
 
 
 def descend(optimiser: optax.GradientTransformation, params: Params, grads: Params, state: Any) -> tuple[Params, Any]:

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import optax
 
 from higl.algo.adjacency import steps_between
-from higl.algo.nets import MLP, Array, descend, init_mlp, mlp, safe_norm, squared_distance
+from higl.algo.forward import MLP, Array, mlp
+from higl.algo.nets import descend, init_mlp, safe_norm, squared_distance
 from higl.settings.config import AdjacencyConfig, NoveltyConfig
 
 

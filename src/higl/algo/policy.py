@@ -1,19 +1,25 @@
-"""Acting: the policy in NumPy, with the one subgoal clock that collecting episodes and `Agent.predict` share."""
+"""Acting: the policy in NumPy, with the one subgoal clock that collecting episodes and `predict` share.
+
+Imports neither JAX nor Gymnasium: this is what acts on a robot.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-import gymnasium
 import numpy as np
-from gymnasium.vector import VectorEnv
 
-from higl.algo.high import high_input
-from higl.algo.low import Scheme, goal_transition, low_input, visible_entries
-from higl.algo.nets import MLP
-from higl.algo.td3 import actor_action
+from higl.algo.forward import MLP, actor_action
+from higl.algo.subgoals import Scheme, goal_transition, high_input, low_input, visible_entries
+from higl.observations import PARTS, as_batches, with_achieved
 from higl.settings.config import Config
+
+if TYPE_CHECKING:
+    import gymnasium
+    from gymnasium.vector import VectorEnv
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,8 @@ class Spaces:
     @classmethod
     def of(cls, env: gymnasium.Env | VectorEnv) -> Spaces:
         """Read the spaces of an environment; for a vector environment, those of a single one."""
+        from gymnasium.vector import VectorEnv
+
         vector = isinstance(env, VectorEnv)
         observation: Any = env.single_observation_space if vector else env.observation_space
         action: Any = env.single_action_space if vector else env.action_space
@@ -66,6 +74,7 @@ class Policy:
     """Both levels' actors in NumPy. Acts on single observations and on batches."""
 
     def __init__(self, config: Config, spaces: Spaces, low_actor: MLP, high_actor: MLP):
+        self.config = config
         self.period = config.high.period
         self.scheme: Scheme = config.high.subgoals
         self.low_actor, self.high_actor = low_actor, high_actor
@@ -78,6 +87,61 @@ class Policy:
         self.high_sigma = config.high.exploration
         self.random_sigma = config.high.random_sigma
         self.random_subgoals = False
+
+    def predict(
+        self,
+        observation: Mapping[str, Any],
+        state: PolicyState | None = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+        *,
+        rng: np.random.Generator | None = None,
+        dtype: Any = np.float64,
+    ) -> tuple[np.ndarray, PolicyState]:
+        """Return the action for an observation, and the state to give with the next one.
+
+        Args:
+            observation: The environment's dictionary, each part a vector [O], or a batch of them [N, O].
+            state: What the last call returned; None at the start of an episode.
+            episode_start: Where an episode begins (one truth value, or one for each of a batch): the state is not used.
+            deterministic: Without exploration.
+            rng: Source of the exploration; not given: the policy's own, from the seed of its run.
+            dtype: Type of the numbers in the action.
+
+        Raises:
+            ValueError: the observation or the state does not fit the policy.
+        """
+        parts = self._parts(observation)
+        count = len(parts["observation"])
+        if state is None:
+            state = self.begin(count)
+        elif len(state.clock) != count:
+            raise ValueError(f"predict: a state of {len(state.clock)} observations, and {count} observations")
+        if episode_start is not None:
+            begins = np.broadcast_to(np.asarray(episode_start, bool), (count,))
+            state = replace(state, clock=np.where(begins, 0, state.clock))
+        rng = None if deterministic else rng or self._generator
+        action, state = self.step(parts["observation"], parts["achieved_goal"], parts["desired_goal"], state, rng)
+        action = self.environment_action(action, dtype)
+        return action[0] if np.ndim(observation["observation"]) == 1 else action, state
+
+    def _parts(self, observation: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return the parts of an observation as batches that fit the policy, the achieved goal in front if need be."""
+        try:
+            parts = as_batches(observation)
+        except ValueError as error:
+            raise ValueError(f"predict: {error}") from None
+        if self.config.observe_achieved:
+            parts = with_achieved(parts)
+        for name, size in zip(PARTS, (self.spaces.observation, self.spaces.goal, self.spaces.goal), strict=True):
+            shape = parts[name].shape
+            if len(shape) != 2 or shape[1] != size or shape[0] != len(parts["observation"]):
+                raise ValueError(f"predict: {name} has shape {shape}; expected {size} numbers for each observation")
+        return parts
+
+    @cached_property
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng([self.config.seed, 1])
 
     def begin(self, *batch: int) -> PolicyState:
         """Return the state at the start of an episode: for one observation, or for a batch of the given size."""

@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from higl.algo.nets import MLP, Array, descend, init_mlp, mlp, zeros_like_result
+from higl.algo.forward import MLP, Array, actor_action, mlp
+from higl.algo.nets import descend, init_mlp, zeros_like_result
 from higl.settings.config import LevelConfig
 
 Info = dict[str, jax.Array]
@@ -88,11 +89,6 @@ def init(td3: TD3, key: jax.Array) -> TD3State:
         td3.critic_optimiser.init(networks.critics),
         jnp.zeros((), jnp.int32),
     )
-
-
-def actor_action(actor: MLP, scale: Array, x: Array) -> Array:
-    """Return the actor's action, tanh scaled to the action range: [..., S] -> [..., A]. NumPy or JAX."""
-    return x.__array_namespace__().tanh(mlp(actor, x)) * scale
 
 
 def critic_values(td3: TD3, critics: tuple[MLP, MLP], x: Array, action: Array) -> tuple[Array, Array]:

@@ -55,6 +55,7 @@ Cores = Annotated[tuple[int, ...], Argument(metavar="CORE", default="all")]
 Device = Annotated[Literal["cpu", "gpu"] | None, Argument(default="JAX's choice")]
 Switch = Annotated[bool, Argument(switch=True, default="")]
 Out = Annotated[Path, Argument(alias="-o", metavar="FILE")]
+TestEnv = Annotated[str | None, Argument(metavar="NAME", default="")]
 Folder = Annotated[Path, Argument(metavar="DIR")]
 
 

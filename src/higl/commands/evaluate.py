@@ -10,11 +10,11 @@ from typing import Any
 
 from higl.commands.arguments import Cores, Run, Switch
 from higl.commands.command import check_seed, command
-from higl.commands.trust import EnvOptions
+from higl.commands.trust import TestedIn, TrustOptions, allowed_name
 from higl.errors import SettingsError
 from higl.pretrained import pretrained_run
 from higl.run.process import prepare_process
-from higl.run.reading import policy_path
+from higl.run.reading import policy_path, tested_in
 from higl.settings.presets import has_rewards
 
 # Seed of the test episodes, if none is given.
@@ -22,13 +22,15 @@ TEST_SEED = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvalOptions(EnvOptions):
+class EvalOptions(TrustOptions):
     """Measure a trained policy on its task's test goals, without exploration, on all cores."""
 
     run: Run
     """Folder of a run, or a policy file; with --pretrained, a task."""
     pretrained: Switch = False
     """Use the trained policy that comes with higl: `higl eval ant-maze-u --pretrained`."""
+    test_env: TestedIn = None
+    """Environment to measure it in, by its name (`module:id`): instead of the run's own, or the task's."""
     episodes: int = 100
     """Number of episodes."""
     seed: int = TEST_SEED
@@ -54,11 +56,12 @@ def evaluate(options: EvalOptions) -> int:
     from higl.run.policy_file import load_policy
 
     _, config = load_policy(file)
-    task = options.allowed_task(config.task, file)
     place = file if options.run.is_file() else options.run
+    stored = tested_in(place, config)
+    task = allowed_name(options.test_env, stored, place, trust=options.trust, option="--env")
     with hinting_at_load(place, task, config.algo), _progress(options.episodes) as progress:
         measured = measure_policy(file, options.seed, options.episodes, task, progress)
-    summary = {"policy": str(file), "task": task, "reward": config.reward, "seed": options.seed}
+    summary = {"policy": str(file), "task": config.task, "reward": config.reward, "seed": options.seed}
     summary |= measured.summary()
     if options.json:
         print(json.dumps(summary | (asdict(measured) if options.outcomes else {})))

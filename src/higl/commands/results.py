@@ -75,10 +75,10 @@ def add(options: AddOptions) -> int:
 def _allow_task(run: Path, *, trust: bool) -> None:
     """Import the module of a run's task if the user trusts it."""
     from higl.run.process import prepare_process
-    from higl.run.reading import read_config
+    from higl.run.reading import read_config, tested_in
 
     prepare_process(())
-    task = read_config(run).task
+    task = tested_in(run, read_config(run))
     allow_module(task, run, trust=trust)
     import_task_module(task)
 
@@ -87,9 +87,9 @@ def _tested(run: Path, episodes: int) -> dict[str, Any]:
     """Return the summary of a run's policy over test episodes."""
     from higl.commands.evaluate import TEST_SEED
     from higl.run.measure import measure_policy
-    from higl.run.reading import policy_path, read_config
+    from higl.run.reading import policy_path, read_config, tested_in
 
-    task = read_config(run).task
+    task = tested_in(run, read_config(run))
     return {"seed": TEST_SEED} | measure_policy(policy_path(run), TEST_SEED, episodes, task).summary()
 
 

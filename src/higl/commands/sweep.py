@@ -30,7 +30,7 @@ from higl.sweep.estimate import StepTimes, hours_left, measured, unmeasured, wal
 from higl.sweep.local import LocalBackend, choose_cores
 from higl.sweep.plan import PlannedRun, make_plan, presets_text, read_status
 from higl.sweep.runner import print_summary, run_sweep
-from higl.text import counted, duration, steps_text
+from higl.text import counted, duration, module_in, steps_text
 
 _FILE_WIDTH = 160
 
@@ -209,7 +209,7 @@ def run_entry(options: RunOptions) -> int:
     entry, plan = _plan(options)
     for task in dict.fromkeys(run.config.task for run in plan):
         allow_module(task, options.catalogue or PAPER, trust=options.trust)
-    plan = [replace(run, trusted=":" in run.config.task) for run in plan]
+    plan = [replace(run, trusted=bool(module_in(run.config.task))) for run in plan]
     cores = choose_cores(options.cores)
     options.out.mkdir(parents=True, exist_ok=True)
     summary = run_sweep(plan, _backend(options, cores), Console(), entry.name)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from higl.commands.arguments import Argument, ArgumentParser, Switch, make_options
 from higl.commands.command import agrees, asks_for_help, check_checkpoint_minutes, one_line_errors
-from higl.commands.trust import TrustOptions, allow_module, import_task_module
-from higl.commands.work import WorkOptions, announce_work, work_on_run
+from higl.commands.trust import allow_module, import_task_module
+from higl.commands.work import WorkOptions, allow_stored, announce_work, with_earlier, work_on_run
 from higl.errors import SettingsError
 from higl.run.held import OTHER_SETTINGS, HeldRun, find_held_run, other_settings_text
 from higl.run.naming import run_name
@@ -22,7 +22,7 @@ from higl.settings.presets import has_preset
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(WorkOptions, TrustOptions):
+class TrainOptions(WorkOptions):
     """Options of `higl train` beside the settings of the run."""
 
     config: Annotated[Path | None, Argument(metavar="FILE")] = None
@@ -81,7 +81,8 @@ def _import_task(task: str, flags: Layer, options: TrainOptions) -> None:
     if "task" not in flags and options.config is not None:
         allow_module(task, options.config, trust=options.trust, instead=f"the task, `higl train {task} ...`")
     prepare_process(options.cores, options.device)
-    import_task_module(task)
+    for name in filter(None, [task, options.test_env]):
+        import_task_module(name)
 
 
 def _derived(config: Config, given: set[str], options: TrainOptions) -> tuple[Config, list[str]]:
@@ -130,5 +131,9 @@ def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
         return 0
     if not options.resume and not agrees(f"{out} already holds this run. Continue it?", default=True):
         raise SettingsError(f"{out} already holds this run: `{continuing}` continues it; or choose another --out")
+    if options.test_env not in (None, facts.get("test_env")):
+        earlier = facts.get("test_env") or "the task's own"
+        raise SettingsError(f"{out} holds this run with another test environment ({earlier}): choose another --out")
     announce_work(out, held.config, options)
-    return work_on_run(out, held.config, options, new=False)
+    allow_stored(out, facts, options)
+    return work_on_run(out, held.config, with_earlier(options, facts), new=False)

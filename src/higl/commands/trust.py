@@ -1,4 +1,4 @@
-"""Options by which the user names the environment of a run, or allows the module that a file names to be imported."""
+"""What may be imported: modules that the user names, and those that a file names if the user trusts it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated
 from higl.commands.arguments import Argument, Switch
 from higl.commands.command import agrees
 from higl.errors import TaskError
+from higl.text import module_in
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,31 +17,31 @@ class TrustOptions:
     """Whether a module may be imported."""
 
     trust: Switch = False
-    """Import the module of a task `module:Id` that a file names. Importing runs its code."""
+    """Import the modules that files name (`module:Id`). Importing runs their code."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EnvOptions(TrustOptions):
-    """Which environment to make."""
+NamedEnv = Annotated[str | None, Argument(metavar="NAME", default="")]
+TestedIn = Annotated[str | None, Argument(metavar="NAME", alias="--env", default="")]
 
-    env: Annotated[str | None, Argument(metavar="ID", default="the task of the run")] = None
-    """Environment: a task or a Gymnasium id, `module:Id` imports the module first."""
 
-    def allowed_task(self, task: str, file: Path) -> str:
-        """Return the task whose environment to make, and import its module if the user named or allows it.
+def allowed_name(named: str | None, stored: str, file: Path, *, trust: bool, option: str) -> str:
+    """Return a name, and import its module if the user gave it or allows it.
 
-        Args:
-            task: the task that a file names.
-            file: that file, for messages.
+    Args:
+        named: the name that the user gave, if any.
+        stored: the name in a file, which counts otherwise.
+        file: that file, for messages.
+        trust: whether the user trusts the file.
+        option: option by which the user can give the name.
 
-        Raises:
-            TaskError: the module is not allowed, or cannot be imported.
-        """
-        if self.env is None:
-            allow_module(task, file, trust=self.trust, instead=f"--env {task}")
-        chosen = task if self.env is None else self.env
-        import_task_module(chosen)
-        return chosen
+    Raises:
+        TaskError: the module is not allowed, or cannot be imported.
+    """
+    if named is None:
+        allow_module(stored, file, trust=trust, instead=f"{option} {stored}")
+    name = stored if named is None else named
+    import_task_module(name)
+    return name
 
 
 def import_task_module(task: str) -> None:
@@ -49,7 +50,7 @@ def import_task_module(task: str) -> None:
     Raises:
         TaskError: it cannot be imported.
     """
-    if ":" in task:  # without this, `higl.envs` would import NumPy
+    if module_in(task):  # without this, `higl.envs` would import NumPy
         from higl.envs.trust import import_module_of
 
         import_module_of(task)
@@ -67,7 +68,7 @@ def allow_module(task: str, file: Path, *, trust: bool, instead: str = "") -> No
     Raises:
         TaskError: the user does not allow it, or there is no such module.
     """
-    if trust or ":" not in task:
+    if trust or not module_in(task):
         return
     from higl.envs.trust import is_imported, would_import
 

@@ -12,6 +12,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
+from higl.observations import with_achieved
+
 GoalFunction = Callable[[np.ndarray], np.ndarray]
 DesiredFunction = Callable[[np.random.Generator], Any]
 RewardFunction = Callable[[np.ndarray, np.ndarray, dict[str, Any]], float]
@@ -142,12 +144,6 @@ class ObserveAchieved(gymnasium.ObservationWrapper):
     def observation(self, observation: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return an observation with the achieved goal in front."""
         return with_achieved(observation)
-
-
-def with_achieved(observation: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Put the achieved goal before the observation: [..., G + O]."""
-    both = [observation["achieved_goal"], observation["observation"]]
-    return {**observation, "observation": np.concatenate(both, axis=-1, dtype=np.float32)}
 
 
 class EndsInInfo(gymnasium.Wrapper):

@@ -29,6 +29,12 @@ def check_env(env: gymnasium.Env, name: str) -> None:
 
 
 def _check_observation_space(name: str, space: spaces.Space) -> None:
+    seen = [space[part] for part in PARTS if part in space.spaces] if isinstance(space, spaces.Dict) else [space]
+    for image in filter(_is_image, seen):
+        raise TaskError(
+            f"task {name!r}: higl learns from vectors, not from images ({_short(image)}); use the environment's states "
+            "if it offers them, or turn each image into a vector of features (gymnasium.wrappers.TransformObservation)"
+        )
     if not isinstance(space, spaces.Dict) or not set(PARTS) & set(space):
         raise TaskError(
             f"task {name!r} is not goal-conditioned: its observation is {_short(space)} and must be a Dict of "
@@ -53,9 +59,19 @@ def _check_observation_space(name: str, space: spaces.Space) -> None:
         raise TaskError(f"task {name!r}: achieved_goal and desired_goal differ in shape, {shapes[0]} and {shapes[1]}")
 
 
+def _is_image(space: spaces.Space) -> bool:
+    return isinstance(space, spaces.Box) and (
+        len(space.shape) == 3 or (len(space.shape) == 2 and space.dtype == np.uint8)
+    )
+
+
 def _check_action_space(name: str, space: spaces.Space) -> None:
     if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
-        raise TaskError(f"task {name!r}: actions must be continuous (a Box), not discrete ({_short(space)})")
+        raise TaskError(
+            f"task {name!r}: actions must be continuous (a Box), not discrete ({_short(space)}); if they have an "
+            "order, give the environment a Box and round it in a gymnasium.ActionWrapper; otherwise use a method for "
+            "discrete actions, such as DQN with hindsight replay (Stable-Baselines3)"
+        )
     if not isinstance(space, spaces.Box) or len(space.shape) != 1 or space.shape[0] == 0:
         raise TaskError(f"task {name!r}: actions must be a vector (a Box of one dimension), not {_short(space)}")
     if not np.issubdtype(space.dtype, np.floating):

@@ -15,6 +15,7 @@ import gymnasium
 from higl.envs import TASKS, find_task
 from higl.envs.adapt import ObserveAchieved
 from higl.envs.check import check_env
+from higl.envs.ogbench import PREFIX, make_ogbench
 from higl.envs.robotics import register_robotics
 from higl.envs.trust import check_imported
 from higl.errors import TaskError
@@ -32,10 +33,10 @@ def make_env(
     """Make the environment of a task.
 
     Args:
-        task: short name of one of our tasks, or any Gymnasium id. The module of `module:id` must have been imported,
-            see `higl.envs.trust`.
+        task: short name of one of our tasks, one of OGBench's mazes (`ogbench:antmaze-medium`), or any Gymnasium id.
+            The module of `module:id` must have been imported, see `higl.envs.trust`.
         reward: "sparse" or "dense"; only our own tasks use it.
-        mode: "train" or "test"; only our own tasks use it.
+        mode: "train" or "test"; only our own tasks and OGBench's use it.
         observe_achieved: put the achieved goal before the observation.
         options: passed on to `gymnasium.make`.
 
@@ -57,6 +58,10 @@ def _make(task: str, reward: str, mode: str, options: dict[str, Any]) -> gymnasi
     name = task.rpartition(":")[2]
     if name.startswith("higl/"):  # Gymnasium finds some of these, but would ignore reward and mode
         raise TaskError(f"unknown task {task!r}{_nearest(name)}")
+    if task.startswith(PREFIX):
+        env = make_ogbench(task, mode, **options)
+        check_env(env, task)
+        return env
     check_imported(task)
     if task not in gymnasium.registry or "gymnasium_robotics" in sys.modules:
         register_robotics()

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
-from gymnasium.vector import VectorEnv
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
 from higl.envs.adapt import make_vector
 from higl.envs.check import check_env
 from higl.envs.make import adapted, is_own, make_env
 from higl.envs.trust import check_imported, import_module_of
-from higl.errors import SettingsError
+from higl.errors import SettingsError, TaskError
 
-EnvironmentLike = str | gymnasium.Env | Callable[[], gymnasium.Env]
-"""A task's short name or Gymnasium id, an environment, or a function that makes one."""
+Single = str | gymnasium.Env | Callable[[], gymnasium.Env]
+
+EnvironmentLike = Single | Sequence[Callable[[], gymnasium.Env]] | VectorEnv
+"""A task's short name or Gymnasium id, an environment, or a function that makes one; or several such functions, in a
+list or in Gymnasium's `SyncVectorEnv` or `AsyncVectorEnv`."""
 
 
 def import_named(*envs: EnvironmentLike | None) -> None:
@@ -42,13 +45,22 @@ class Source:
     Attributes:
         has_name: whether `env` is a name, so that the command line can make the same environment.
         task: that name, or the name of the environment, see `environment_name`.
+        count: number of environments, if several were given; else None.
     """
 
     def __init__(self, env: EnvironmentLike, test_env: EnvironmentLike | None = None, reward: str = "sparse"):
-        self._env, self._test_env, self._reward = env, test_env, reward
+        self._factories = _factories(env)
+        self.count = None if self._factories is None else len(self._factories)
+        self._processes = isinstance(env, AsyncVectorEnv)
+        self._env, self._test_env, self._reward = _single(env), None if test_env is None else _single(test_env), reward
         self._first: gymnasium.Env | None = None
         self.has_name = isinstance(env, str)
         self.task = env if isinstance(env, str) else environment_name(self.first)
+
+    @property
+    def test_name(self) -> str | None:
+        """Name of the test environment, if one was given by its name."""
+        return self._test_env if isinstance(self._test_env, str) else None
 
     @property
     def reward(self) -> str:
@@ -78,6 +90,8 @@ class Source:
         Raises:
             SettingsError: several are asked for, and only one environment was given.
         """
+        if self.count not in (None, num_envs):
+            raise SettingsError(f"num_envs = {num_envs}, but {self.count} environments were given")
         if num_envs == 1:
             return adapted(self.first, observe_achieved)
         if isinstance(self._env, gymnasium.Env):
@@ -86,7 +100,10 @@ class Source:
             )
         if isinstance(self._env, str):
             check_imported(self._env)
-        return make_vector([_Factory(self._env, self._reward, observe_achieved)] * num_envs, processes=processes)
+        factories = [
+            _Factory(each, self._reward, observe_achieved) for each in self._factories or [self._env] * num_envs
+        ]
+        return make_vector(factories, processes=processes or self._processes)
 
     def test_env(self, *, observe_achieved: bool) -> gymnasium.Env:
         """Return the environment of the evaluations."""
@@ -100,7 +117,7 @@ class Source:
 class _Factory:
     """Makes a training environment in the process that calls it, for a task that the user has allowed."""
 
-    source: EnvironmentLike
+    source: Single
     reward: str
     observe_achieved: bool
 
@@ -109,7 +126,35 @@ class _Factory:
         return adapted(_make(self.source, self.reward, "train"), self.observe_achieved)
 
 
-def _make(source: EnvironmentLike, reward: str, mode: str) -> gymnasium.Env:
+def _factories(env: EnvironmentLike) -> list[Callable[[], gymnasium.Env]] | None:
+    """Return the functions that make each of several environments; None if one environment was given.
+
+    Raises:
+        TaskError: there are none, or the vector environment was not made of such functions.
+    """
+    if isinstance(env, VectorEnv):
+        # Only these: others run many environments in one program, and their episodes cannot have seeds of their own.
+        if not isinstance(env, (SyncVectorEnv, AsyncVectorEnv)):
+            raise TaskError(
+                f"{type(env).__name__} cannot be taken apart into single environments: give a Gymnasium id or a "
+                f"function that makes one of them, and num_envs={env.num_envs}"
+            )
+        return list(env.env_fns)
+    if isinstance(env, Sequence) and not isinstance(env, str):
+        if not env or not all(callable(each) and not isinstance(each, gymnasium.Env) for each in env):
+            raise TaskError("a list of environments must hold functions that each make one: [make_env, make_env]")
+        return list(env)
+    return None
+
+
+def _single(env: EnvironmentLike) -> Single:
+    """Return where one environment comes from, if several may be given."""
+    factories = _factories(env)
+    single: Any = env if factories is None else factories[0]
+    return single
+
+
+def _make(source: Single, reward: str, mode: str) -> gymnasium.Env:
     if isinstance(source, str):
         return make_env(source, reward, mode)
     env = source() if callable(source) and not isinstance(source, gymnasium.Env) else source

@@ -14,17 +14,12 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 from higl.errors import TaskError
-from higl.text import first_line
-
-
-def module_of(task: str) -> str:
-    """Return the module in the name of a task; empty without one."""
-    return task.rpartition(":")[0]
+from higl.text import first_line, module_in
 
 
 def is_imported(task: str) -> bool:
     """Return whether making the environment of a task imports no module by name."""
-    return ":" not in task or module_of(task) in sys.modules
+    return not module_in(task) or module_in(task) in sys.modules
 
 
 def check_imported(task: str) -> None:
@@ -46,12 +41,12 @@ def would_import(task: str) -> str:
     Raises:
         TaskError: there is no such module.
     """
-    module = module_of(task)
+    module = module_in(task)
     spec = _find(module.partition(".")[0])
     if spec is None:
         raise TaskError(_no_module(task))
     place = spec.origin or ", ".join(spec.submodule_search_locations or ()) or "unknown file"
-    return f"the task {task!r} imports the module {module!r} ({place})"
+    return f"{task!r} imports the module {module!r} ({place})"
 
 
 def import_module_of(task: str) -> None:
@@ -60,7 +55,7 @@ def import_module_of(task: str) -> None:
     Raises:
         TaskError: there is no such module, or importing it fails.
     """
-    module = module_of(task)
+    module = module_in(task)
     if is_imported(task):
         return
     here = str(Path.cwd())
@@ -89,5 +84,5 @@ def _find(package: str) -> ModuleSpec | None:
 
 
 def _no_module(task: str) -> str:
-    package = module_of(task).partition(".")[0]
+    package = module_in(task).partition(".")[0]
     return f"task {task!r}: there is no module {package!r}, neither installed nor in {Path.cwd()}"

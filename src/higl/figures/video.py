@@ -73,7 +73,7 @@ def make_video(
     Args:
         run: the run whose policy acts.
         path: mp4 file to write.
-        task: task whose environment to make; None: that of the run. Its module must have been imported.
+        task: task whose environment to make, its module imported; None: the one that the run was tested in.
         episodes: number of episodes to show.
         seed: seed of the episodes, the same as that of `higl eval`.
         best: run this many episodes and show the best of them; 0 shows the first ones.
@@ -93,7 +93,7 @@ def make_video(
     from higl.run.policy_file import load_policy
 
     policy, config = load_policy(policy_path(run.path))
-    env = _make_env(run, config, config.task if task is None else task, size)
+    env = _make_env(run, config, task or run.facts.get("test_env") or config.task, size)
     try:
         takes = _takes(env, policy, seed, max(best, episodes), whole)
         if best:
@@ -187,7 +187,7 @@ def _plan_scene(env: Any, snapshot: Columns | None, takes: list[Take]) -> Column
 
 def _frames(env: Any, policy: Policy, config: Config, takes: list[Take], painter: Painter) -> Iterator[np.ndarray]:
     """Replay the episodes action by action, and yield every picture with its caption."""
-    from higl.algo.low import subgoal_target
+    from higl.algo.subgoals import subgoal_target
     from higl.figures.scene import Moment
 
     for number, take in enumerate(takes, 1):

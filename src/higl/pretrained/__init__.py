@@ -46,15 +46,25 @@ def publish(run: Path, folder: Path = FOLDER) -> Path:
     Raises:
         RunFolderError: it is no run folder, or has no policy.
     """
-    facts, config = read_facts(run), read_config(run)
+    config = read_config(run)
+    place = folder / f"{config.task}-{config.reward}-{config.algo}"
+    copy_run(run, place)
+    return place
+
+
+def copy_run(run: Path, place: Path) -> None:
+    """Write a small run folder: policy, settings, evaluations, and facts that do not tell where the run was trained.
+
+    Raises:
+        RunFolderError: it is no run folder, or has no policy.
+    """
+    facts = read_facts(run)
     if not (run / POLICY).exists():
         raise RunFolderError(f"{run} has no policy yet")
-    place = folder / f"{config.task}-{config.reward}-{config.algo}"
     place.mkdir(parents=True, exist_ok=True)
     for name in (POLICY, CONFIG, EVALUATIONS):
         if (run / name).exists():
             shutil.copyfile(run / name, place / name)
     facts["starts"] = [{name: start.get(name) for name in _START} for start in facts["starts"]]
-    facts["steps"] = last_step(run)
+    facts["steps"] = last_step(run) or facts.get("steps", 0)
     (place / FACTS).write_text(json.dumps(facts, indent=1) + "\n")
-    return place

@@ -28,10 +28,10 @@ from rich.table import Table
 from higl.algo import planner
 from higl.algo.adjacency import CALL_BATCHES, epoch_batches
 from higl.algo.episodes import collect_episode
+from higl.algo.forward import MLP
 from higl.algo.high import relabel
 from higl.algo.landmarks import Landmarks, sample_landmarks
 from higl.algo.learner import Learner
-from higl.algo.nets import MLP
 from higl.algo.policy import Spaces
 from higl.algo.replay import sample
 from higl.envs import find_task

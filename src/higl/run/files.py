@@ -12,7 +12,7 @@ FORMAT = 2
 
 CONFIG, FACTS, METRICS, EVALUATIONS = "config.toml", "run.json", "metrics.jsonl", "eval.csv"
 LOG, LOCK, POLICY, VIDEO = "log.txt", "lock", "policy.safetensors", "video.mp4"
-CHECKPOINTS, SNAPSHOTS, TENSORBOARD = "checkpoints", "snapshots", "tensorboard"
+CHECKPOINTS, SNAPSHOTS, TENSORBOARD, TRACKERS = "checkpoints", "snapshots", "tensorboard", "trackers"
 
 CHECKPOINT_MINUTES = 5.0
 """Minutes between two checkpoints, unless others are given."""

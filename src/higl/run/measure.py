@@ -167,13 +167,9 @@ def wilson_interval(successes: int, count: int) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def make_test_env(config: Config, task: str | None = None, **options: Any) -> gymnasium.Env:
-    """Make the environment in which a run's policy is tested, with options of `gymnasium.make`.
-
-    `task` replaces the name of the run's own task.
-    """
-    name = config.task if task is None else task
-    return make_env(name, config.reward, "test", observe_achieved=config.observe_achieved, **options)
+def make_test_env(config: Config, name: str | None = None, **options: Any) -> gymnasium.Env:
+    """Make the test environment of a run: the one with this name, or the task's, with options of `gymnasium.make`."""
+    return make_env(name or config.task, config.reward, "test", observe_achieved=config.observe_achieved, **options)
 
 
 def greedy_episodes(env: gymnasium.Env, policy: Policy, seeds: Iterable[int]) -> Iterator[Episode]:

@@ -75,11 +75,12 @@ def algorithm_title(algo: str) -> str:
 
 
 def task_title(task: str, reward: str) -> str:
-    """Return a task's name for people: 'Ant Maze U (sparse)'. Gymnasium ids stay as they are.
+    """Return a task's name for people: 'Ant Maze U (sparse)'. Ids and names with a module stay as they are.
 
     The reward is named only for tasks that have more than one.
     """
-    name = " ".join(word.capitalize() for word in task.split("-")) if task.islower() and "/" not in task else task
+    is_short = task.islower() and not set("/:") & set(task)
+    name = " ".join(word.capitalize() for word in task.split("-")) if is_short else task
     return f"{name} ({reward})" if reward and has_rewards(task) else name
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError, safe_open
 
-from higl.algo.nets import MLP, Layer
+from higl.algo.forward import MLP, Layer
 from higl.algo.policy import Policy, Spaces
 from higl.errors import PolicyFileError, SettingsError
 from higl.run.files import replace_file

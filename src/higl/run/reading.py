@@ -8,6 +8,7 @@ Imports neither NumPy nor JAX, so that listing runs is quick.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import fcntl
 import io
@@ -27,6 +28,7 @@ from higl.run.naming import algorithm_title, task_title
 from higl.settings.config import Config
 from higl.settings.flat import flat_config
 from higl.settings.layers import complete_config, read_settings
+from higl.text import module_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -140,7 +142,7 @@ def run_status(path: Path, facts: Mapping[str, Any], steps: int) -> str:
     if noted == "running" and not is_locked(path):
         return "stopped"  # killed before it could note its end
     saved = facts.get("saved_step")
-    if noted == "finished" and isinstance(saved, int) and saved < steps:
+    if noted == "finished" and isinstance(saved, int) and saved < steps and not facts.get("reached"):
         return "stopped"  # extended to more steps, and killed before it continued
     return noted
 
@@ -148,8 +150,13 @@ def run_status(path: Path, facts: Mapping[str, Any], steps: int) -> str:
 def how_to_continue(path: Path, facts: Mapping[str, Any], config: Config) -> str:
     """Return what continues a run: a command, or Python code if the command line cannot make its environment."""
     if facts.get("has_id", True):
-        return f"higl resume {path}{' --trust' if ':' in config.task else ''}"  # its module is imported
+        return f"higl resume {path}{' --trust' if module_in(config.task) else ''}"  # its module is imported
     return f"higl.{config.algo.upper()}.load({str(path)!r}, env).learn(...)"
+
+
+def tested_in(path: Path, config: Config) -> str:
+    """Return the name of the environment that a run, or the policy of a file, was tested in."""
+    return (read_facts(path).get("test_env") if is_run(path) else None) or config.task
 
 
 def policy_path(path: Path) -> Path:
@@ -220,6 +227,24 @@ def last_step(path: Path) -> int:
     """Return the environment step of the last whole line of a run's `metrics.jsonl`, 0 without one."""
     rows = _parse_metrics(_read_tail(path / METRICS, size=1 << 14)).rows
     return int(rows[-1]["step"]) if rows else 0
+
+
+class MetricsTail:
+    """Reads a run's `metrics.jsonl` while it grows."""
+
+    def __init__(self, path: Path):
+        self._path, self._read = path / METRICS, 0
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows whose lines have been completed since the last call; all, if the file has become shorter."""
+        content = b""
+        with contextlib.suppress(FileNotFoundError), open(self._path, "rb") as file:
+            self._read = 0 if os.fstat(file.fileno()).st_size < self._read else self._read
+            file.seek(self._read)
+            content = file.read()
+        whole = content[: content.rfind(b"\n") + 1]
+        self._read += len(whole)
+        return _parse_metrics(whole).rows
 
 
 def _parse_metrics(content: bytes) -> Rows:
@@ -426,7 +451,7 @@ def read_run(path: str | Path) -> Run:
             lines = found.damaged + len(found.rows)
             run.notices.append(f"{name}: {found.damaged} of {lines} lines are damaged and left out.")
     run.metrics, run.evaluations = _columns(metrics.rows), _columns(evaluations.rows)
-    run.snapshots = _list_snapshots(run)
+    run.snapshots = list_snapshots(run)
     if run.facts.get("synthetic"):
         run.notices.insert(0, "These numbers are synthetic: made up to test the figures, not from training.")
     if run.status == "stopped":
@@ -458,7 +483,8 @@ def _noting(run: Run, name: str, consequence: str, read: Callable[[Path], Any]) 
     return None
 
 
-def _list_snapshots(run: Run) -> list[SnapshotFile]:
+def list_snapshots(run: Run) -> list[SnapshotFile]:
+    """Return the snapshots in a run's folder, oldest first; add a notice to the run if some cannot be used."""
     folder = run.path / SNAPSHOTS
     try:
         files = [path for path in folder.iterdir() if path.suffix == ".npz" and path.stem.isdecimal()]

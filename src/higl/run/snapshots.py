@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import dijkstra
 from higl.algo import planner
 from higl.algo.episodes import Episode
 from higl.algo.learner import Learner, LearnerState, Stages
-from higl.algo.low import subgoal_target
+from higl.algo.subgoals import subgoal_target
 from higl.envs.maps import Maze
 
 VISITED = 2_000

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,10 +28,13 @@ from higl.run.observers import Callback, CallbackObserver, Observer, Row
 from higl.run.policy_file import save_policy
 from higl.run.process import available_cores
 from higl.run.progress import evaluation_line
-from higl.run.reading import how_to_continue
+from higl.run.reading import how_to_continue, read_evaluations
 from higl.run.snapshot_store import SnapshotStore
-from higl.run.trackers import make_trackers
+from higl.run.stopping import StopAtSuccess
+from higl.run.tracker_process import make_processes
+from higl.run.trackers import Record, make_trackers
 from higl.settings.config import Config
+from higl.settings.flat import flat_config
 from higl.text import duration
 
 EXIT_FAILED = 1
@@ -50,8 +53,10 @@ def open_training(
     new: bool,
     progress: Observer,
     checkpoint_minutes: float = CHECKPOINT_MINUTES,
-    callback: Callback | None = None,
+    callbacks: Sequence[Callback] = (),
+    trackers: Sequence[str] = (),
     has_id: bool = True,
+    test_env_name: str | None = None,
 ) -> Generator[Training]:
     """Create a run folder, or open it to continue its run, and close it at the end.
 
@@ -63,8 +68,10 @@ def open_training(
         new: whether to create the folder; otherwise it must hold a run.
         progress: display.
         checkpoint_minutes: minutes between two checkpoints.
-        callback: receives every measurement; False stops the run.
+        callbacks: each receives every measurement; False stops the run.
+        trackers: names of trackers, see `make_tracker`; those that already keep a record of the run continue it.
         has_id: whether the task is an id, from which the command line can make the environment.
+        test_env_name: name of the test environment, if it is not the task's own; `run.json` keeps it.
 
     Raises:
         SettingsError: settings that do not fit the environment.
@@ -72,10 +79,19 @@ def open_training(
     """
     check_spaces(config, Spaces.of(env))
     folder = RunFolder.create(path, config, progress.warn) if new else RunFolder.open(path, progress.warn)
+    if test_env_name is not None:
+        folder.facts["test_env"] = test_env_name
+    processes = make_processes(path, trackers, progress.warn)
+    observers = [progress, *processes]
+    stopped = True
     try:
-        yield Training(folder, config, env, test_env, progress, 60 * checkpoint_minutes, callback, has_id)
+        training = Training(folder, config, env, test_env, observers, 60 * checkpoint_minutes, callbacks, has_id)
+        yield training
+        stopped = training.loop.stop_signal is not None
     finally:
         folder.close()
+        for process in processes:  # now: they follow the run until its folder is closed
+            process.finish(stopped=stopped)
 
 
 class Training(Observer):
@@ -87,23 +103,24 @@ class Training(Observer):
         config: Config,
         env: gymnasium.Env | VectorEnv,
         test_env: gymnasium.Env,
-        progress: Observer,
+        observers: Sequence[Observer],
         save_every_seconds: float,
-        callback: Callback | None = None,
+        callbacks: Sequence[Callback] = (),
         has_id: bool = True,
     ):
         self.folder, self.config = folder, config
         self.spaces = Spaces.of(env)
         self.learner = Learner(config, self.spaces)
-        trackers = make_trackers(folder.path, self._warn)
-        callbacks = [CallbackObserver(callback)] if callback is not None else []
-        self.loop = Loop(self.learner, env, test_env, [folder, progress, *trackers, self, *callbacks])
+        trackers = make_trackers(Record(folder.path, flat_config(config)), self._warn)
+        called = map(CallbackObserver, callbacks)
+        self.loop = Loop(self.learner, env, test_env, [folder, *observers, *trackers, self, *called])
         self.observers = self.loop.observers
         self.checkpoints = Checkpoints(folder.path / CHECKPOINTS)
         self.snapshots = SnapshotStore(folder.path / SNAPSHOTS)
         self.has_id = has_id
         self.how_to_continue = how_to_continue(folder.path, {"has_id": has_id}, config)
         self.save_every_seconds = save_every_seconds
+        self.stops = [each for each in callbacks if isinstance(each, StopAtSuccess)]
         self.saved_step: int | None = None
         self.seconds_saving = 0.0
 
@@ -147,6 +164,7 @@ class Training(Observer):
         device = jax.devices()[0]
         differences = self.folder.start(available_cores(), f"{device.platform} ({device.device_kind})", counters.steps)
         self.folder.update(has_id=self.has_id)
+        self._restart_stops()
         self.loop.start_clock(counters.seconds)
         self.next_save = time.perf_counter() + self.save_every_seconds
         if found is not None:
@@ -154,7 +172,18 @@ class Training(Observer):
         if differences:
             self._warn("this start differs from the last one, so results may differ: " + ", ".join(differences))
 
+    def _restart_stops(self) -> None:
+        """Note at which success to stop, and let the evaluations so far count."""
+        successes = [row["success"] for row in read_evaluations(self.folder.path).rows]
+        for stop in self.stops:
+            stop.restart(successes)
+        self.folder.update(stop_at=self.stops[0].success if self.stops else None, reached=False)
+
     # --- During the run ---
+
+    def wants_to_stop(self) -> bool:
+        """Return whether the wanted success is reached."""
+        return any(stop.reached for stop in self.stops)
 
     def evaluation(self, row: Row) -> None:
         """Log the evaluation and take a snapshot."""
@@ -202,17 +231,21 @@ class Training(Observer):
         """Save, and say how the run ended."""
         saved = self._save()
         self.observers.end()  # now, so that the display does not cover the messages below
-        loop, done = self.loop, self.learner.steps >= self.config.steps
+        loop, reached = self.loop, self.wants_to_stop()
+        done = reached or self.learner.steps >= self.config.steps
         overhead = {"checkpoints": self.seconds_saving, "logs": self.folder.seconds_logging}
         # The saved step again: a run that was killed after its last checkpoint resumes directly here.
         status = "finished" if done and saved else "stopped"
-        self.folder.update(status=status, saved_step=self.saved_step, seconds=loop.seconds, overhead=overhead)
+        self.folder.update(
+            status=status, saved_step=self.saved_step, seconds=loop.seconds, overhead=overhead, reached=reached
+        )
         if not saved:
             self._warn(f"the run could not be saved at its end; free some disk space, then: {self.how_to_continue}")
             return EXIT_FAILED
         if done:
             text = f"{self.learner.steps:,} steps in {duration(loop.seconds)}; results in {self.folder.path}"
-            self.observers.note(f"finished: {text}")
+            why = f"success {self.stops[0].success:.0%} reached, " if reached else ""
+            self.observers.note(f"finished: {why}{text}")
             return 0
         name = "the callback" if loop.stop_signal is None else signal.Signals(loop.stop_signal).name
         self._warn(f"stopped by {name} at step {self.learner.steps:,}, saved. To continue: {self.how_to_continue}")

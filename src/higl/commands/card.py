@@ -1,0 +1,66 @@
+"""`higl card`: a folder to upload to a model hub."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from higl.commands.arguments import Argument, Cores, Runs, Switch
+from higl.commands.command import command, warn
+from higl.commands.trust import TrustOptions, allow_module, import_task_module
+from higl.errors import SettingsError
+from higl.pretrained import pretrained_run
+from higl.run.process import prepare_process
+
+
+@dataclass(frozen=True, kw_only=True)
+class CardOptions(TrustOptions):
+    """Measure a policy and write a folder for a model hub: policy, model card, settings, curve, landmark map, video."""
+
+    runs: Runs
+    """Folder of the run whose policy is published, then those of its other seeds, if any; with --pretrained, a task."""
+    pretrained: Switch = False
+    """Use the trained policy that comes with higl: `higl card ant-maze-u --pretrained`."""
+    out: Annotated[Path, Argument(alias="-o", metavar="DIR")] = Path("card")
+    """Folder to write."""
+    episodes: int = 100
+    """Number of test episodes of each run."""
+    seed: int = 0
+    """Seed of the test episodes."""
+    license: str = "mit"
+    """Licence of the policy, as model hubs abbreviate it."""
+    flat: Switch = False
+    """Draw the video as plans, which need no graphics library."""
+    cores: Cores = ()
+    """Cores to run on."""
+
+
+@command("card", CardOptions)
+def card(options: CardOptions) -> int:
+    """Write a folder for a model hub."""
+    if options.episodes < 1 or options.seed < 0:
+        raise SettingsError("--episodes must be 1 or more, and --seed 0 or more")
+    if options.pretrained and len(options.runs) > 1:
+        raise SettingsError("--pretrained takes one task")
+    folders = [pretrained_run(str(options.runs[0]))] if options.pretrained else options.runs
+    prepare_process(options.cores)
+    from higl.figures.card import write_card
+    from higl.run.reading import find_runs
+
+    runs = find_runs(folders)
+    for run in runs:
+        task = run.facts.get("test_env") or run.task
+        allow_module(task, run.path, trust=options.trust)
+        import_task_module(task)
+    names = write_card(
+        runs,
+        options.out,
+        episodes=options.episodes,
+        seed=options.seed,
+        licence=options.license,
+        flat=True if options.flat else None,
+        say=lambda text: warn([text]),
+    )
+    print(f"{options.out}: {', '.join(names)}")
+    return 0

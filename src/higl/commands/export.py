@@ -1,0 +1,38 @@
+"""`higl export`: a policy for programs without Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from higl.commands.arguments import Out, Run, Switch
+from higl.commands.command import check_suffix, command
+from higl.pretrained import pretrained_run
+from higl.run.reading import policy_path
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """Write a policy as an ONNX graph, which acts without Python. Needs the extra `onnx`."""
+
+    run: Run
+    """Folder of a run, or a policy file; with --pretrained, a task."""
+    pretrained: Switch = False
+    """Use the trained policy that comes with higl: `higl export ant-maze-u --pretrained`."""
+    out: Out = Path("policy.onnx")
+    """File to write: onnx."""
+
+
+@command("export", ExportOptions)
+def export(options: ExportOptions) -> int:
+    """Write a policy as an ONNX graph."""
+    check_suffix(options.out, (".onnx",))
+    file = policy_path(pretrained_run(str(options.run)) if options.pretrained else options.run)
+    from higl.run.onnx_file import save_onnx
+    from higl.run.policy_file import load_policy
+
+    policy, config = load_policy(file)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    save_onnx(options.out, policy)
+    print(f"{options.out}: {config.task}, both levels, a new subgoal every {policy.period} steps")
+    return 0

@@ -1,0 +1,126 @@
+"""`higl card`: a folder for a model hub, whose card states what was measured and refers to what is there."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from support.policies import give_policy
+from support.synthetic import synthetic_run
+
+import higl
+from higl.cli import main
+from higl.pretrained import pretrained_run
+from higl.settings.layers import read_settings
+
+EPISODES = 1  # more would start processes
+
+
+def runs(folder: Path, count: int = 1, **options) -> list[Path]:
+    made = [synthetic_run(folder / f"run-{seed}", "pusher", seed=seed, snapshots=2, **options) for seed in range(count)]
+    for run in made:
+        give_policy(run)
+    return made
+
+
+def card(out: Path, *words: object, episodes: int = EPISODES) -> int:
+    return main(["card", *map(str, words), "-o", str(out), "--episodes", str(episodes), "--flat"])
+
+
+def read_card(folder: Path) -> tuple[dict, str]:
+    """Return the metadata and the text of a card."""
+    _, metadata, text = (folder / "README.md").read_text().split("---\n", 2)
+    return yaml.safe_load(metadata), text
+
+
+@pytest.fixture(scope="module")
+def pusher(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("cards") / "pusher"
+    assert card(folder, "pusher", "--pretrained") == 0
+    return folder
+
+
+def test_metadata_and_text_state_what_eval_measures(pusher, capsys):
+    assert main(["eval", "pusher", "--pretrained", "--episodes", str(EPISODES), "--json"]) == 0
+    measured = json.loads(capsys.readouterr().out)
+    metadata, text = read_card(pusher)
+    assert metadata["library_name"] == "higl"
+    assert metadata["license"] == "mit"
+    assert {"reinforcement-learning", "higl", "pusher"} <= set(metadata["tags"])
+    (result,) = metadata["model-index"][0]["results"]
+    assert result["dataset"]["name"] == "pusher"
+    values = {metric["type"]: metric["value"] for metric in result["metrics"]}
+    assert values == {"success_rate": measured["success"], "mean_reward": round(measured["return"], 2)}
+    low, high = (f"{100 * bound:.1f}%" for bound in measured["success_interval"])
+    assert f"{EPISODES} test episode (95% interval {low} to {high})" in text
+    assert "7 numbers, from -2 to 2" in text
+    assert "\n\n\n" not in text
+
+
+def test_the_folder_is_complete_and_the_card_refers_to_its_files(pusher):
+    names = {path.name for path in pusher.iterdir()}
+    assert names == {
+        "README.md",
+        "config.toml",
+        "curve.png",
+        "eval.csv",
+        "policy.safetensors",
+        "replay.mp4",
+        "run.json",
+    }
+    text = (pusher / "README.md").read_text()
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+    assert set(links) == {"curve.png", "replay.mp4"}
+    assert higl.load_policy(pusher).config == higl.load_policy("pusher").config
+    assert read_settings(pusher / "config.toml") == read_settings(pretrained_run("pusher") / "config.toml")
+
+
+def test_a_run_with_snapshots_has_a_landmark_map_and_other_seeds_a_table(tmp_path):
+    (tmp_path / "card").mkdir()
+    (tmp_path / "card" / "README.md").write_text("an earlier card")
+    assert card(tmp_path / "card", *runs(tmp_path, 2), "--license", "apache-2.0") == 0
+    metadata, text = read_card(tmp_path / "card")
+    assert metadata["license"] == "apache-2.0"
+    assert "![Landmark maps](landmarks.png)" in text
+    assert re.findall(r"^\| (\d) \| [\d,]+ \| [\d.]+% \| ", text, re.MULTILINE) == ["0", "1"]
+    assert (tmp_path / "card" / "landmarks.png").stat().st_size > 10_000
+    facts = json.loads((tmp_path / "card" / "run.json").read_text())
+    assert not {"host", "command", "process", "system"} & facts["starts"][-1].keys()
+
+
+@pytest.mark.parametrize(
+    ("words", "out", "message"),
+    [
+        (["RUNS/run-0", "RUNS/other"], "card", "these runs differ in high.period"),
+        (["RUNS/run-0"], "RUNS", "exists and is no earlier card: name a new folder"),
+        (["RUNS/run-0", "--episodes", "0"], "card", "--episodes must be 1 or more"),
+        (["reacher", "--pretrained"], "card", "no trained policy for 'reacher' comes with higl"),
+        (["ant-maze-u", "pusher", "--pretrained"], "card", "--pretrained takes one task"),
+        (["RUNS/nowhere"], "card", "does not exist"),
+    ],
+)
+def test_mistakes_are_one_line_and_write_nothing(words, out, message, tmp_path, capsys):
+    folder = tmp_path / "runs"
+    runs(folder)
+    other = synthetic_run(folder / "other", "pusher", seed=1, snapshots=1)
+    settings = (other / "config.toml").read_text()
+    (other / "config.toml").write_text(re.sub(r"(?m)^period = \d+", "period = 7", settings))
+    give_policy(other)
+    place = folder if out == "RUNS" else tmp_path / out
+    words = [word.replace("RUNS", str(folder)) for word in words]
+    assert main(["card", *words, "-o", str(place)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (place / "README.md").exists()
+
+
+def test_the_run_itself_is_not_overwritten(tmp_path, capsys):
+    (run,) = runs(tmp_path)
+    (run / "README.md").write_text("notes")
+    assert card(run, run) == 2
+    assert "is the run itself" in capsys.readouterr().err
+    assert (run / "README.md").read_text() == "notes"
