@@ -90,7 +90,10 @@ def _write_evaluations(path: Path, algo: str, steps: int, rng: np.random.Generat
     for step in range(EVERY, steps + 1, EVERY):
         success = rng.binomial(5, success_rate(algo, step / STEPS)) / 5
         reached = "" if success == 0 else f"{300 - 100 * step / STEPS:.1f}"
-        rows.append(f"{step},{step * 0.01:.1f},5,{success},{-500 + 200 * success},{reached},{20 + 10 * success:.2f}")
+        rows.append(
+            f"{step},{step * 0.01:.1f},5,{success},{success / 2},"
+            f"{-500 + 200 * success},{reached},{20 + 10 * success:.2f}"
+        )
     path.write_text("\n".join(rows) + "\n")
 
 
