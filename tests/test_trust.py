@@ -18,6 +18,7 @@ from higl.envs.source import Source
 from higl.envs.trust import check_imported, is_imported, would_import
 from higl.errors import TaskError
 from higl.run.folder import RunFolder
+from higl.run.tracker_process import make_processes
 from higl.settings.layers import apply
 from higl.settings.presets import preset
 from higl.sweep.catalogue import read_catalogue
@@ -88,6 +89,7 @@ REFUSED = {
     "a run to continue": ("resume", "run"),
     "a file of settings": ("train", "--config", "run/config.toml", "--out", "new"),
     "a result to test": ("results", "add", "run", "--partial", "--test", 1),
+    "a run for a card": ("card", "run", "-o", "new", "--episodes", 1, "--flat"),
     "a catalogue": ("sweep", "run", "mine", "--catalogue", "catalogue.toml"),
 }
 
@@ -123,6 +125,47 @@ def test_commands_that_make_no_environment_import_nothing(case, evil, capsys):
     catalogue(evil)
     assert "trust" not in tell(capsys, *READING[case])[2]
     assert not evil.was_imported
+
+
+def name_in_facts(evil: Evil, **facts: object) -> None:
+    """Let only `run.json` name the module: the task is a known one."""
+    folder = RunFolder.open(evil.run, pytest.fail)
+    folder.change_settings(replace(folder.config, task=tiny.TASK))
+    folder.update(status="stopped", **facts)
+    folder.close()
+    give_policy(evil.run, Spaces.of(tiny.TinyEnv()))
+
+
+@pytest.mark.parametrize("case", ["a run to evaluate", "a run to film", "a run to continue", "a run for a card"])
+def test_a_test_environment_that_a_run_names_is_not_imported(case, evil, capsys):
+    name_in_facts(evil, test_env=evil.task)
+    code, _, err = tell(capsys, *REFUSED[case])
+    assert code == 2
+    assert f"'{evil.task}' imports the module" in err
+    assert "if you trust it, pass --trust" in err
+    with pytest.raises(TaskError, match=rf"HIGL\.load\(path, test_env='{evil.task}'\)"):
+        higl.HIGL.load(evil.run)
+    assert not evil.was_imported
+
+
+def test_a_tracker_that_a_run_names_is_not_imported(evil, capsys):
+    name_in_facts(evil)
+    tracker = f"{evil.name}:Tracker"
+    record = evil.run / "trackers" / tracker.replace(":", "-")
+    record.mkdir(parents=True)
+    (record / "record.json").write_text(f'{{"tracker": "{tracker}"}}')
+    code, _, err = tell(capsys, "resume", evil.run)
+    assert code == 2
+    assert f"if you trust it, pass --trust or --tracker {tracker}" in err
+    warnings: list[str] = []
+    assert make_processes(evil.run, [], warnings.append) == []
+    assert f"names the tracker {tracker}, which is not continued" in warnings[0]
+    assert not evil.was_imported
+
+
+def test_mazes_of_ogbench_are_not_modules():
+    assert is_imported("ogbench:antmaze-medium")
+    check_imported("ogbench:antmaze-medium")
 
 
 @pytest.mark.parametrize("words", [("--trust",), ("--env", "TASK")])
