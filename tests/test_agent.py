@@ -143,8 +143,16 @@ def test_settings_of_a_custom_maze_are_derived():
 
 
 def test_derived_settings_are_printed(capsys):
-    higl.HIRO(make, **SMALL)
+    higl.HIRO(make, verbose=2, **SMALL)
     assert "low.hidden_entries = [2, 3]  # these entries equal the achieved goal" in capsys.readouterr().out
+    higl.HIRO(make, **SMALL)
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert "ReachEnv has no preset" in first
+    assert "verbose=2" in first
+    assert lines[1] == "  the low level sees the observation without entries [2, 3]"
+    assert len(lines) == 2
+    higl.HIRO(make, verbose=0, **SMALL)
+    assert capsys.readouterr().out == ""
 
 
 # ---- predict -------------------------------------------------------------------------------------------------------
@@ -387,11 +395,12 @@ def test_an_environment_with_other_spaces_is_rejected(trained, tmp_path):
 def test_a_run_that_the_command_line_cannot_make_says_how_to_continue(tmp_path, capsys):
     path = tmp_path / "run"
     agent().learn(100, callback=lambda _: False, log_dir=path)
-    assert f"To continue: HIGL.load('{path}', env).learn(...)" in capsys.readouterr().err
+    assert f"To continue: higl.HIGL.load('{path}', env).learn(...)" in capsys.readouterr().err
     for command in ("resume", "eval", "render"):
         assert main([command, str(path)]) == 2
         said = capsys.readouterr().err
-        assert "unknown task 'ReachEnv'" in said
+        assert "trained in Python on an environment object" in said
+        assert "--env" in said
         assert f"higl.HIGL.load('{path}', env)" in said
     with pytest.raises(WrongFolderError, match=r"already holds a run: HIGL\.load"):
         agent().learn(100, log_dir=path)

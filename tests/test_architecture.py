@@ -20,19 +20,19 @@ LAYERS = [
     {"run"},
     {"algo", "envs"},
     {"settings"},
-    {"text", "errors", "observations"},
+    {"text", "errors", "observations", "processor"},
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
 # Stricter than the order. A key is a part or a module, a value what it may import besides its own part.
 ONLY = {
-    "higl.algo": {"higl.settings.config", "higl.errors", "higl.text", "higl.observations"},
+    "higl.algo": {"higl.settings.config", "higl.errors", "higl.text", "higl.observations", "higl.processor"},
     "higl.envs": {"higl.errors", "higl.text", "higl.observations"},
     "higl.settings.config": set(),
 }
 
 # Packages that are slow to import, or that belong to the learner.
-WITHOUT_JAX = ("envs", "settings", "text", "errors", "cli")
+WITHOUT_JAX = ("envs", "settings", "text", "errors", "processor", "cli")
 LEARNING_PACKAGES = {"jax", "jaxlib", "optax"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+import support.tiny  # noqa: F401 (registers its ids)
 from gymnasium.spaces import Box, Dict, Discrete
 from support.reach import ReachEnv, SilentReachEnv
 
@@ -124,6 +126,20 @@ def test_a_sound_environment_is_accepted():
 def test_an_unknown_id_suggests_the_nearest():
     with pytest.raises(TaskError, match=r"did you mean higl/PointMaze-v0"):
         make_env("higl/PointMase-v0")
+
+
+@pytest.mark.parametrize(
+    ("task", "hint"),
+    [
+        ("Pendulm-v1", "did you mean Pendulum-v1?"),
+        ("support.tiny:tests/Tyni-v0", "did you mean support.tiny:tests/Tiny-v0?"),
+        ("Foo-v0", "`higl tasks` lists the built-in tasks"),
+        ("Grid-v1", "`higl tasks` lists the built-in tasks"),
+    ],
+)
+def test_only_close_names_are_suggested_and_the_module_stays(task, hint):
+    with pytest.raises(TaskError, match=f"unknown task '{re.escape(task)}'; {re.escape(hint)}"):
+        make_env(task)
 
 
 def test_an_exception_in_a_constructor_is_reported():

@@ -42,6 +42,7 @@ def test_ticks(number, text):
         ("reecher", "; did you mean reacher?"),
         ("coverage", "; did you mean landmarks.coverage?"),
         ("xyz", ""),
+        ("pushy-v1", ""),
     ],
 )
 def test_suggestions(name, text):
@@ -50,3 +51,11 @@ def test_suggestions(name, text):
 
 def test_suggested_flags():
     assert did_you_mean("stepps", ["steps"], "--") == "; did you mean --steps?"
+
+
+def test_all_settings_that_end_in_a_name_are_suggested():
+    known = ["low.actor_learning_rate", "high.actor_learning_rate", "novelty.learning_rate", "low.discount"]
+    both = "low.actor_learning_rate or high.actor_learning_rate"
+    assert did_you_mean("learning_rate", known) == f"; did you mean {both} or novelty.learning_rate?"
+    assert did_you_mean("low.learning_rate", known) == "; did you mean low.actor_learning_rate?"
+    assert did_you_mean("actor-learning-rate", known) == f"; did you mean {both}?"

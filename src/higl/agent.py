@@ -17,7 +17,8 @@ from gymnasium.vector import VectorEnv
 from higl.algo.learner import Learner
 from higl.algo.policy import Policy, PolicyState, Spaces
 from higl.envs.make import adapted
-from higl.envs.source import EnvironmentLike, Source
+from higl.envs.source import EnvironmentLike, Source, import_named
+from higl.envs.trust import is_imported, would_import
 from higl.errors import SettingsError, TaskError
 from higl.run.agent_file import load_agent, save_agent
 from higl.run.checkpoint import Checkpoints, restore_learner, restore_newest
@@ -36,7 +37,7 @@ from higl.run.training import open_training
 from higl.settings.config import Algorithm, Config, Preset, Reward
 from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.flat import flat
-from higl.settings.layers import build_config
+from higl.settings.layers import SEED_LIMIT, SEED_RANGE, build_config
 from higl.settings.presets import has_preset, has_rewards
 
 # How the task and the algorithm are chosen in Python.
@@ -54,7 +55,8 @@ class Agent:
         preset: Preset to start from, for the tasks that come with the package: "best" or "paper".
         test_env: Environment of the evaluations. Not given: the task's test mode; another of what `env` makes; or
             `env` itself.
-        verbose: Print the derived settings, and show the progress of `learn`.
+        verbose: 0: print nothing; 1: what matters of the derived settings, and the progress of `learn`; 2: all derived
+            settings with their reasons.
         num_envs: Number of environments that collect episodes at the same time.
         low: Settings of the low level, such as `{"hidden": (64, 64)}`; not given: from the preset, or derived.
         high: Settings of the high level.
@@ -87,7 +89,7 @@ class Agent:
         seed: int = 0,
         preset: Preset = "best",
         test_env: EnvironmentLike | None = None,
-        verbose: bool = True,
+        verbose: int = 1,
         num_envs: int | None = None,
         low: Mapping[str, Any] | None = None,
         high: Mapping[str, Any] | None = None,
@@ -105,6 +107,7 @@ class Agent:
         for name in ("task", "algo"):
             if name in self._given:
                 raise SettingsError(f"{name} = {self._given[name]!r}: not a setting of an agent; {_INSTEAD[name]}")
+        import_named(env, test_env)
         self._source = Source(env, test_env, reward)
         if self._source.count is not None:
             self._given.setdefault("num_envs", self._source.count)
@@ -114,7 +117,7 @@ class Agent:
         self._known = has_preset(config.task)
         if not self._known:
             say = print if verbose else None
-            config, self.derived = derive_settings(config, self._given, self._source.first, say)
+            config, self.derived = derive_settings(config, self._given, self._source.first, say, brief=verbose < 2)
         self._begin(config)
 
     def _begin(self, config: Config, trained_for: Spaces | None = None) -> None:
@@ -226,7 +229,8 @@ class Agent:
         """Set how far to train; the first time, for an environment without a preset, derive the schedule."""
         config = replace(self.config, steps=self.steps + more)
         if self.steps == 0 and not self._known:
-            config, _ = derive_schedule(config, self._given, print if self.verbose else None)
+            say = print if self.verbose else None
+            config, _ = derive_schedule(config, self._given, say, brief=self.verbose < 2)
             # A learner that has acted was made without this schedule; a new one is drawn from the same seed.
             self.learner, self._policy = None, None
         self.config = config
@@ -254,7 +258,7 @@ class Agent:
             test_env,
             new=self._folder is None,
             progress=self._progress(),
-            how_to_continue=self._how_to_continue(path),
+            has_id=self._source.has_name,
             **options,
         ) as training:
             # Now: a callback may use the policy, and after a failure the next call continues in the folder.
@@ -266,10 +270,6 @@ class Agent:
             raise KeyboardInterrupt
         if code > 128:
             raise SystemExit(code)
-
-    def _how_to_continue(self, path: Path) -> str | None:
-        """Return the Python code that continues a run whose environment the command line cannot make."""
-        return None if self._source.has_name else f"{type(self).__name__}.load({str(path)!r}, env).learn(...)"
 
     def _learner(self) -> Learner:
         if self.learner is None:
@@ -338,27 +338,35 @@ class Agent:
         """Load an agent from a file that `save` wrote, from a policy file, or from a run folder.
 
         An agent from a run folder, or from a file saved with `full`, can continue learning; one from a policy can only
-        act. Loading cannot execute code from the file.
+        act. Loading runs no code that the file names: the module of a task `module:id` is imported only if you give
+        that name as `env`.
 
         Args:
             path: The file or folder.
-            env: The environment; not given: made from the name of the task.
+            env: The environment; not given: made from the name of the task, if that needs no import.
             test_env: Environment of the evaluations, as for a new agent; not given: the run's, if it was named.
 
         Raises:
             PolicyFileError: the file is damaged, or was not written by higl.
             CheckpointError: the run's checkpoints are damaged.
-            TaskError: the environment's spaces differ from those that the agent was trained for.
+            TaskError: the environment's spaces differ from those that the agent was trained for, or a module would have
+                to be imported.
         """
         path = Path(path)
-        loaded = None if is_run(path) else load_agent(path)
+        loaded, stored = None if is_run(path) else load_agent(path), None
         if is_run(path):
             policy, config = None, read_config(path)
-            test_env = test_env or read_facts(path).get("test_env")
+            stored = read_facts(path).get("test_env")
         elif loaded is not None:
             policy, config = None, loaded[0]
         else:
             policy, config = load_policy(path)
+        import_named(env, test_env)
+        test_env = stored if test_env is None else test_env
+        for option, name in (("env", config.task if env is None else env), ("test_env", test_env)):
+            if isinstance(name, str) and not is_imported(name):
+                allowing = f"{cls.__name__}.load(path, {option}={name!r})"
+                raise TaskError(f"{path}: {would_import(name)}; if you trust it, {allowing}")
         agent = cls._with_settings(path, config, env, test_env, policy.spaces if policy is not None else None)
         agent._policy = policy
         if loaded is not None:
@@ -381,7 +389,7 @@ class Agent:
             raise SettingsError(f"{path} was trained with {config.algo}: load it with {config.algo.upper()}.load")
         use_compilation_cache()
         agent = cls.__new__(cls)
-        agent.verbose, agent._given, agent.derived, agent._known = True, {}, [], True
+        agent.verbose, agent._given, agent.derived, agent._known = 1, {}, [], True
         agent._source = Source(config.task if env is None else env, test_env, config.reward)
         try:
             agent._begin(config, trained_for)
@@ -436,6 +444,9 @@ def evaluate(agent: Agent, env: EnvironmentLike | None = None, episodes: int = 1
     """
     if episodes < 1:
         raise ValueError(f"evaluate: episodes = {episodes}: expected 1 or more")
+    if not 0 <= seed < SEED_LIMIT:
+        raise ValueError(f"evaluate: seed = {seed}: expected a number {SEED_RANGE}")
+    import_named(env)
     source = agent._source if env is None else Source(env, None, agent.config.reward)
     test_env = agent._test_env(source)
     return run_episodes(test_env, agent.policy, measuring_seeds(seed, range(episodes)))

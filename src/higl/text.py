@@ -50,14 +50,43 @@ def tick_text(number: float) -> str:
     return f"{float(mantissa):g}e{int(exponent)}"
 
 
+SIMILAR = 0.65
+"""Similarity (`difflib`) from which on a name is suggested. At 0.5, `Foo-v0` would suggest `Acrobot-v1`."""
+
+
 def did_you_mean(name: str, known: Iterable[str], flag: str = "") -> str:
-    """Return '; did you mean ...?' with the nearest known name, or nothing."""
+    """Return '; did you mean ...?' with the settings that end in this name, else the nearest name, or nothing."""
     known = list(known)
-    found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    # `coverage` alone is most likely `landmarks.coverage`.
-    found = found or [other for other in known if other.rpartition(".")[2] == name][:1]
-    found = found or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean {flag}{found[0]}?" if found else ""
+    found = [other for other in known if _ends_in(other, name)] or difflib.get_close_matches(
+        name, known, n=1, cutoff=SIMILAR
+    )
+    return f"; did you mean {' or '.join(f'{flag}{other}' for other in found)}?" if found else ""
+
+
+def _ends_in(setting: str, name: str) -> bool:
+    """Return whether a dotted name ends in a shorter one: `coverage`, `learning_rate`, `low.learning_rate`."""
+    group, dot, last = setting.rpartition(".")
+    wanted_group, _, wanted = name.rpartition(".")
+    return (
+        bool(dot)
+        and wanted_group in ("", group)
+        and f"_{last}".replace("-", "_").endswith(f"_{wanted}".replace("-", "_"))
+    )
+
+
+OGBENCH = "ogbench:"
+"""Prefix of OGBench's mazes, which is not a module."""
+
+
+def module_in(name: str) -> str:
+    """Return the module in a name `module:Id`; empty without one."""
+    module, colon, _ = name.rpartition(":")
+    return "" if name.startswith(OGBENCH) else module or colon
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an exception's message."""
+    return str(error).strip().partition("\n")[0]
 
 
 def timestamp() -> str:

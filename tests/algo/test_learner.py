@@ -384,6 +384,7 @@ ABLATIONS = {
     "layer norm": {"low": {"layer_norm": True}, "high": {"layer_norm": True}},
     "every second update": {"low": {"policy_period": 2}, "high": {"policy_period": 2}},
     "bootstrap": {"time_limit": "bootstrap"},
+    "bfloat16": {"precision": "bf16"},
     "loss in the goal space": {"landmarks": {"measure": "goal", "margin": 0.0}, "adjacency": {"cell": 0.5}},
 }
 
@@ -407,6 +408,9 @@ def ablated(name: str) -> tuple[Learner, list[Metrics]]:
         ("every second update", "high"),
         ("bootstrap", "low"),
         ("bootstrap", "high"),
+        ("bfloat16", "low"),
+        ("bfloat16", "high"),
+        ("bfloat16", "novelty"),
         ("loss in the goal space", "high"),
         ("novelty in the goal space", "novelty"),
     ],

@@ -17,13 +17,19 @@ SMALL = {"low.hidden": [8], "high.hidden": [8], "low.buffer_size": 1_000, "high.
 def test_stages_are_printed_and_written(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "ROUNDS", 1)
     monkeypatch.setattr(bench, "preset", lambda task, algo: apply(preset(task, algo), SMALL))
-    code, out, _ = tell(capsys, "bench", "reacher", "--algos", "hiro", "--json", str(tmp_path / "bench.json"))
+    code, out, err = tell(
+        capsys, "bench", "reacher", "--algos", "hiro", "--precision", "fp32", "--json", str(tmp_path / "bench.json")
+    )
     assert code == 0
-    assert "hiro on reacher" in out
+    assert "hiro on reacher, fp32" in out
+    assert "hiro on reacher: episodes" in err
     (report,) = json.loads((tmp_path / "bench.json").read_text())["reports"]
     assert (report["task"], report["algo"], report["landmarks"]) == ("reacher", "hiro", 0)
     seconds = {stage["name"]: stage["seconds"] for stage in report["stages"]}
     assert {"environment", "acting", "low update", "high update", "evaluation"} <= seconds.keys()
     assert all(value > 0 for value in seconds.values())
+    assert report["bf16_gemm_rate"] > 0
+    equivalents = report["milliseconds_per_step"] * 1e-3 * report["gemm_rate"] * 1e-6
+    assert report["mflop_equivalents"] == pytest.approx(equivalents)
     top = [stage["milliseconds_per_step"] for stage in report["stages"] if stage["part_of"] is None]
     assert report["milliseconds_per_step"] == pytest.approx(sum(top))

@@ -1,6 +1,7 @@
 """`higl plot`: the file it writes, what it prints, one line for every mistake."""
 
 import pytest
+from support.synthetic import synthetic_run
 
 from higl.cli import main
 
@@ -49,3 +50,12 @@ def test_mistakes(runs_folder, words, message, capsys):
     assert error.startswith("higl plot: ")
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_seed_that_occurs_twice_is_named(tmp_path, capsys):
+    for name in ("a", "b"):
+        synthetic_run(tmp_path / name, snapshots=0)
+    assert main(["plot", str(tmp_path), "-o", str(tmp_path / "plot.svg")]) == 0
+    assert "HIGL: 2 runs have seed 0 (a, b): their mean counts as one seed." in capsys.readouterr().err
+    assert main(["report", str(tmp_path), "-o", str(tmp_path / "report.html")]) == 0
+    assert "HIGL: 2 runs have seed 0 (a, b)" in (tmp_path / "report.html").read_text()

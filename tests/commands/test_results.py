@@ -30,9 +30,36 @@ def test_add_and_table(tmp_path, capsys):
 
 
 def test_results_keep_what_eval_says(whole, tmp_path):
-    told = json.loads(higl("eval", whole, "--episodes", 4, "--json").stdout)
-    done = higl("results", "add", whole, "--results", tmp_path, "--test", 4)
+    told = json.loads(higl("eval", whole, "--episodes", 4, "--json", "--trust").stdout)
+    done = higl("results", "add", whole, "--results", tmp_path, "--test", 4, "--trust")
     assert done.returncode == 0, done.stderr
     kept = json.loads((Path(done.stdout.strip()) / "test.json").read_text())
     assert kept["episodes"] == 4
     assert kept == {name: told[name] for name in kept}
+
+
+def test_the_page_is_not_written_into_a_folder_that_has_none(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["results", "add", str(make_run(tmp_path / "run", [0.5]))]) == 0
+    assert main(["results", "table"]) == 2
+    assert capsys.readouterr().err == "higl results: docs/results.md is not here: name the page to write, --page FILE\n"
+    assert not Path("docs").exists()
+    assert main(["results", "table", "--page", "docs/results.md"]) == 0
+    assert main(["results", "table"]) == 0
+
+
+def test_check_names_runs_that_are_not_of_the_preset_of_today(tmp_path, capsys):
+    for number, settings in enumerate([{}, {"greedy": 0.125}, {"low__exploration": 0.25, "seed": 1}]):
+        run = make_run(tmp_path / f"{number}", [0.5], **settings)
+        assert main(["results", "add", str(run), "--results", str(tmp_path / "results")]) == 0
+    capsys.readouterr()
+    words = ["results", "check", "--results", str(tmp_path / "results")]
+    assert main(words) == 0, "their names say what differs"
+    assert capsys.readouterr().out == "0 of 3 runs differ from the preset in more than their names say\n"
+    place = tmp_path / "results" / "ant-maze-u-sparse"
+    (place / "higl-low-exploration0.25").rename(place / "higl-greedy0.5")
+    assert main(words) == 1
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{place / 'higl-greedy0.5' / 'seed-1'}: low.exploration = 0.25 -> ")
+    assert last.startswith("1 of 3 runs differ")
+    assert main(["results", "check", "--results", str(tmp_path / "none")]) == 2

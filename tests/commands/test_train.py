@@ -11,13 +11,17 @@ from pathlib import Path
 
 import pytest
 from support import tiny
-from support.commands import assert_same_run, line_count, tell, wait_for
+from support.commands import assert_same_run, finished_run, line_count, tell, wait_for
 from support.tiny import higl, start
 
-from higl.commands.train import _agrees, default_folder
+from higl.commands.command import agrees
+from higl.commands.train import default_folder
+from higl.envs.make import make_env
 from higl.run.files import replace_file
+from higl.run.folder import RunFolder
 from higl.run.reading import read_facts
 from higl.settings.config import Config
+from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.layers import apply, setting_types
 from higl.settings.presets import preset
 
@@ -51,7 +55,7 @@ def test_help_of_train_shows_the_presets_values(capsys, task, algo, family):
 def test_a_module_that_cannot_be_used(tmp_path, text, expected):
     (tmp_path / "mine.py").write_text(text)
     result = higl("train", "mine:Id-v0", cwd=tmp_path)
-    assert (result.returncode, result.stdout) == (2, "")
+    assert (result.returncode, result.stdout.count("\n")) == (2, 1)
     assert expected in result.stderr
     assert result.stderr.count("\n") == 1
     assert {place.name for place in tmp_path.iterdir()} <= {"mine.py", "__pycache__"}
@@ -69,12 +73,40 @@ def test_a_file_where_a_run_should_go(capsys, tmp_path):
 def test_a_module_in_the_working_folder_is_found(tmp_path):
     shutil.copy(tiny.__file__, tmp_path / "own_module.py")
     script = (
-        "import sys; from higl.envs.make import make_env; "
-        "assert '' not in sys.path; print(make_env('own_module:tests/Tiny-v0').observation_space['observation'].shape)"
+        "import sys; from higl.envs.make import make_env; from higl.envs.trust import import_module_of; "
+        "assert '' not in sys.path; task = 'own_module:tests/Tiny-v0'; import_module_of(task); "
+        "print(make_env(task).observation_space['observation'].shape)"
     )
     # -P, as the installed command: the folder it is called in is not searched.
     command = [sys.executable, "-P", "-c", script]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout == "(3,)\n"
+
+
+SPY = """
+import builtins, sys
+from higl.cli import main
+def spy(*words, **options):
+    heavy = {"jax", "numpy", "gymnasium"} & set(sys.modules)
+    sys.stdout.write(f"{words[0]} | {sorted(heavy)}")
+    sys.stdout.flush()
+    raise SystemExit(0)
+builtins.print = spy
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("words", [("train", "point-maze", "--steps", 1000, "--out", "new"), ("resume", "run")])
+def test_the_first_line_comes_before_anything_slow(tmp_path, words):
+    if words[0] == "resume":
+        run = finished_run(tmp_path / "run")
+        (run / "run.json").write_text((run / "run.json").read_text().replace("finished", "stopped"))
+    command = [sys.executable, "-c", SPY, *map(str, words)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    line, _, heavy = done.stdout.partition(" | ")
+    assert line.startswith("point-maze (higl, sparse, seed 0): ")
+    assert line.endswith("; loading JAX and the environment")
+    assert heavy == "[]"
 
 
 def test_default_folder():
@@ -99,11 +131,13 @@ def test_a_terminal_is_asked(monkeypatch, answer, code):
     for stream in (sys.stdin, sys.stdout):
         monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("builtins.input", lambda question: answer)
-    assert _agrees("Continue it?") is code
+    assert agrees("Continue it?", default=True) is code
 
 
 def test_settings_of_a_run_give_the_run_again(whole, tmp_path):
-    done = higl("train", "--config", whole / "config.toml", "--out", tmp_path / "again", "--quiet", "--cores", 0)
+    done = higl(
+        "train", "--config", whole / "config.toml", "--out", tmp_path / "again", "--quiet", "--cores", 0, "--trust"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert_same_run(whole, tmp_path / "again")
 
@@ -114,7 +148,7 @@ def test_train_into_a_run_that_exists(whole, capsys, monkeypatch):
     assert "holds a run with other settings (seed = 0 -> 5)" in err
     code, _, err = tell(capsys, "train", *tiny.flags(steps=100_000), "--out", whole)
     assert code == 2
-    assert f"`higl resume {whole} --steps 100000` continues it" in err
+    assert f"`higl resume {whole} --trust --steps 100000` continues it" in err
     code, _, err = tell(capsys, "train", *tiny.flags(steps=10), "--out", whole)
     assert code == 2
     assert "holds a run with other settings (steps = " in err
@@ -126,6 +160,25 @@ def test_train_into_a_run_that_exists(whole, capsys, monkeypatch):
     assert "is finished. `higl resume" in out
 
 
+def test_a_shorter_run_with_a_derived_schedule(tmp_path, capsys, monkeypatch):
+    """The schedule follows from the number of steps, so it is not another run."""
+    config = apply(preset(tiny.TASK), {"steps": 2_000})
+    config, _ = derive_settings(config, {"steps"}, make_env(tiny.TASK))
+    run = RunFolder.create(tmp_path / "run", derive_schedule(config, {"steps"})[0], pytest.fail)
+    run.start(1, "cpu (cpu)", 0)
+    run.close()
+    code, _, err = tell(capsys, "train", tiny.TASK, "--steps", 9_000, "--out", run.path)
+    assert code == 2
+    assert f"holds this run with 2000 steps: `higl resume {run.path} --trust --steps 9000`" in err
+    code, _, err = tell(capsys, "train", tiny.TASK, "--steps", 9_000, "--landmarks.start", 5, "--out", run.path)
+    assert code == 2
+    assert "holds a run with other settings (landmarks.start = " in err
+    begun = []
+    monkeypatch.setattr("higl.commands.train.work_on_run", lambda out, config, *_, new: begun.append(config) or 0)
+    assert tell(capsys, "train", tiny.TASK, "--steps", 2_000, "--out", run.path, "--resume")[0] == 0
+    assert begun == [run.config]
+
+
 def test_train_offers_to_resume(tmp_path):
     run = tmp_path / "run"
     process = start("train", *tiny.flags(steps=20_000), "--out", run)
@@ -134,7 +187,7 @@ def test_train_offers_to_resume(tmp_path):
     process.communicate()
     again = higl("train", *tiny.flags(steps=20_000), "--out", run)
     assert again.returncode == 2
-    assert f"already holds this run: `higl resume {run}` continues it" in again.stderr
+    assert f"already holds this run: `higl resume {run} --trust` continues it" in again.stderr
 
 
 @pytest.mark.slow
@@ -163,7 +216,7 @@ def test_a_run_with_its_own_test_environment_stops_at_its_success(tmp_path, caps
     assert f"holds this run with another test environment ({tiny.EASY})" in error
     facts["status"] = "finished"
     replace_file(run / "run.json", json.dumps(facts).encode())
-    more = higl("resume", run, "--steps", 140)
+    more = higl("resume", run, "--steps", 140, "--trust")
     assert more.returncode == 0, more.stderr
     assert read_facts(run)["saved_step"] == 140
     assert tiny.evaluations(run)[-1][2] == "1.0"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from support.synthetic import synthetic_run
 
+from higl.figures.groups import repeated_seeds
 from higl.figures.panels import LOSSES, UNMEASURED, evaluation_panels, metric_panels, stage_times
 from higl.figures.statistics import Smoothing
 from higl.run.reading import find_runs, read_run
@@ -69,3 +70,21 @@ def test_iqm_of_seeds_that_share_no_step(tmp_path):
 def test_a_run_that_took_no_time_has_no_stage_times(run_folder):
     (run_folder / "metrics.jsonl").write_text('{"step": 500, "seconds/low": 0.0, "time": 0.0}\n')
     assert stage_times(read_run(run_folder)) is None
+
+
+def test_two_runs_of_a_seed_count_as_one(tmp_path):
+    runs = [synthetic_run(tmp_path / name, seed=seed, snapshots=0) for name, seed in (("a", 0), ("b", 0), ("c", 1))]
+    columns = [read_run(run).evaluations["success"] for run in runs]
+    (panel,) = evaluation_panels(find_runs([tmp_path]), smoothing=Smoothing(0))
+    (curve,) = panel.curves
+    assert (curve.label, curve.seeds) == ("HIGL (2 seeds, 3 runs)", 2)
+    np.testing.assert_allclose(curve.centre, ((columns[0] + columns[1]) / 2 + columns[2]) / 2)
+    (loss,) = metric_panels(find_runs([tmp_path]), {"low/critic_loss": "loss"})
+    assert loss.curves[0].seeds == 2
+    (alone,) = evaluation_panels(find_runs([tmp_path / "a", tmp_path / "b"]))
+    assert alone.curves[0].label == "HIGL (1 seed, 2 runs)"
+    assert alone.note.startswith("one seed per curve")
+    assert repeated_seeds(find_runs([tmp_path])) == [
+        "Point Maze (sparse), HIGL: 2 runs have seed 0 (a, b): their mean counts as one seed."
+    ]
+    assert repeated_seeds(find_runs([tmp_path / "a", tmp_path / "c"])) == []

@@ -176,3 +176,13 @@ import higl.figures.watch, higl.figures.video
 assert not [name for name in sys.modules if name.partition(".")[0] in ("jax", "jaxlib", "mujoco", "gymnasium")]
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=250)
+
+
+def test_success_at_the_last_step(tmp_path):
+    folder = synthetic_run(tmp_path / "run", snapshots=0)
+    page = build_report([read_run(folder)])
+    rates = [float(line.split(",")[4]) for line in (folder / "eval.csv").read_text().splitlines()[1:]]
+    assert f"<dt>at the last step (last 5)</dt><dd>{np.mean(rates[-5:]):.0%}</dd>" in page
+    lines = (line.split(",") for line in (folder / "eval.csv").read_text().splitlines())
+    (folder / "eval.csv").write_text("".join(",".join(line[:4] + line[5:]) + "\n" for line in lines))
+    assert "<dt>at the last step (last 5)</dt><dd>-</dd>" in build_report([read_run(folder)])

@@ -312,5 +312,5 @@ def test_damaged_policy_file(env, config, tmp_path):
     with pytest.raises(PolicyFileError, match="damaged"):
         load_policy(path)
     path.write_bytes(content[:100])
-    with pytest.raises(PolicyFileError, match="cannot be read"):
+    with pytest.raises(PolicyFileError, match="is damaged: it is not a complete safetensors file"):
         load_policy(path)

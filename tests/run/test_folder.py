@@ -12,7 +12,7 @@ import pytest
 
 from higl.errors import RunFolderError
 from higl.run import files
-from higl.run.files import EVALUATION_COLUMNS
+from higl.run.files import EVALUATION_COLUMNS, FORMAT
 from higl.run.folder import LineLog, Lock, RunFolder
 from higl.run.reading import is_locked, last_evaluation, last_step, read_config, read_facts, run_folders, run_state
 from higl.settings.config import Config
@@ -24,6 +24,7 @@ ROW = {
     "time": 1.5,
     "episodes": 5,
     "success": 0.4,
+    "success_at_end": 0.2,
     "return": -1.0,
     "steps_to_success": "",
     "path_length": 2,
@@ -47,7 +48,7 @@ def test_what_is_written_is_read_again(folder):
     assert first == {"step": 500, "episode": 1, "time": 1.235, "low/loss": 0.1}
     header, row = (folder.path / "eval.csv").read_text().splitlines()
     assert header == ",".join(EVALUATION_COLUMNS)
-    assert row == "500,1.5,5,0.4,-1.0,,2"
+    assert row == "500,1.5,5,0.4,0.2,-1.0,,2"
     assert last_step(folder.path) == 1000
     evaluation = last_evaluation(folder.path)
     assert math.isnan(evaluation.pop("steps_to_success"))
@@ -58,6 +59,21 @@ def test_what_is_written_is_read_again(folder):
     assert facts["status"] == "running"
     assert facts["starts"][0]["packages"]["jax"]
     assert {"host", "cores", "device", "python", "commit", "command", "processor"} <= facts["starts"][0].keys()
+
+
+def test_a_run_that_continues_keeps_the_columns_of_its_evaluations(tmp_path):
+    run = RunFolder.create(tmp_path / "run", CONFIG, pytest.fail)
+    run.start(2, "cpu", 0)
+    run.close()
+    columns = [name for name in EVALUATION_COLUMNS if name != "success_at_end"]
+    (run.path / "eval.csv").write_text(f"{','.join(columns)}\n400,1,5,0.2,-2,,2\n")
+    run = RunFolder.open(run.path, pytest.fail)
+    run.evaluation(ROW)
+    assert last_evaluation(run.path)["return"] == -1.0
+    run.cut({})
+    run.evaluation(ROW)
+    run.close()
+    assert last_evaluation(run.path)["success_at_end"] == 0.2
 
 
 def test_a_run_folder_must_hold_every_setting(folder):
@@ -193,8 +209,8 @@ def test_a_folder_that_a_crash_left_incomplete(tmp_path):
 def test_damaged_and_old_folders(folder):
     facts = folder.path / "run.json"
     content = facts.read_text()
-    facts.write_text(content.replace('"format": 2', '"format": 1'))
-    with pytest.raises(RunFolderError, match="has format 1; this version of higl reads format 2"):
+    facts.write_text(content.replace(f'"format": {FORMAT}', '"format": 1'))
+    with pytest.raises(RunFolderError, match=f"has format 1; this version of higl reads format {FORMAT}"):
         read_facts(folder.path)
     facts.write_text(content[:20])
     with pytest.raises(RunFolderError, match=r"run\.json is damaged"):

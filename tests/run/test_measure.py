@@ -25,33 +25,39 @@ def walk(success: list[bool]) -> Episode:
 
 
 def test_success_at_any_step_counts():
-    assert Outcome.of(walk([False, True, False])) == Outcome(True, -2.0, 3, 2, 6.0)
+    assert Outcome.of(walk([False, True, False])) == Outcome(True, False, -2.0, 3, 2, 6.0)
+
+
+def test_success_at_the_last_step():
+    assert Outcome.of(walk([False, True, True])) == Outcome(True, True, -2.0, 3, 2, 6.0)
 
 
 def test_an_episode_without_success():
-    assert Outcome.of(walk([False, False, False])) == Outcome(False, -2.0, 3, None, 6.0)
+    assert Outcome.of(walk([False, False, False])) == Outcome(False, False, -2.0, 3, None, 6.0)
 
 
 def test_summary_and_row_agree():
     hit, slow, miss = (
-        Outcome(True, -10.0, 100, 40, 12.0),
-        Outcome(True, -40.0, 100, 80, 18.0),
-        Outcome(False, -100.0, 100, None, 30.0),
+        Outcome(True, True, -10.0, 100, 40, 12.0),
+        Outcome(True, False, -40.0, 100, 80, 18.0),
+        Outcome(False, False, -100.0, 100, None, 30.0),
     )
     found = Evaluation((hit, slow, miss, miss))
     summary = found.summary()
     assert (summary["episodes"], summary["successes"], summary["success"]) == (4, 2, 0.5)
+    assert (summary["successes_at_end"], summary["success_at_end"]) == (1, 0.25)
+    assert summary["success_at_end_interval"] == pytest.approx(wilson_interval(1, 4))
     assert (summary["steps_to_success"], summary["path_length"], summary["return"]) == (60.0, 22.5, -62.5)
     assert summary["success_interval"] == pytest.approx(wilson_interval(2, 4))
     row = found.row(5_000, 1.23456)
     assert (row["step"], row["time"]) == (5_000, 1.235)
-    shared = ("episodes", "success", "return", "steps_to_success", "path_length")
+    shared = ("episodes", "success", "success_at_end", "return", "steps_to_success", "path_length")
     assert {name: row[name] for name in shared} == {name: summary[name] for name in shared}
-    assert str(found) == "success 50% of 4 episodes (95% interval 15% to 85%), return -62.5"
+    assert str(found) == "success 50% of 4 episodes (95% interval 15% to 85%), 25% at the last step, return -62.5"
 
 
 def test_without_any_success_there_are_no_steps_to_it():
-    found = Evaluation((Outcome(False, 0.0, 3, None, 1.0),))
+    found = Evaluation((Outcome(False, False, 0.0, 3, None, 1.0),))
     assert found.summary()["steps_to_success"] is None
     assert found.row(1, 0.0)["steps_to_success"] == ""
 

@@ -17,6 +17,7 @@ EVENTS = {
     "saved": (1,),
     "note": ("text",),
     "warn": ("text",),
+    "interrupted": ("text",),
     "end": (),
 }
 

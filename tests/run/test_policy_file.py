@@ -1,13 +1,18 @@
 """The settings stored in a policy file."""
 
+import io
 import json
+import pickle
+import zipfile
 
+import numpy as np
 import pytest
+import safetensors.numpy
 from support.policies import give_policy
 from support.synthetic import synthetic_run
 
 from higl.errors import PolicyFileError
-from higl.run.policy_file import load_policy, read_arrays, write_arrays
+from higl.run.policy_file import FORMAT, load_policy, read_arrays, write_arrays
 from higl.run.reading import read_config
 
 
@@ -50,5 +55,32 @@ def test_a_file_of_another_kind_is_rejected(file, kind):
 def test_another_format_is_rejected(file):
     metadata, arrays = read_arrays(file)
     write_arrays(file, metadata | {"format": "1"}, arrays)
-    with pytest.raises(PolicyFileError, match="has format 1; this version of higl reads format 2"):
+    with pytest.raises(PolicyFileError, match=f"has format 1; this version of higl reads format {FORMAT}"):
         load_policy(file)
+
+
+def torch_archive() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps({"weight": 1}))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"# my notes\nlearning rate 3\n", "is a text file, not a policy"),
+        (b"[low]\nhidden = [1]\n", "is a text file"),
+        (pickle.dumps({"weight": 1}), "is a pickle.*can run code"),
+        (torch_archive(), "is a pickle or an archive"),
+        (b"", "is empty"),
+        (bytes(range(256)), "is not a safetensors file"),
+        (safetensors.numpy.save({"weight": np.zeros(3)}), "is a safetensors file, but higl did not write it"),
+        (safetensors.numpy.save({"weight": np.zeros(3)}, {"format": "pt"}), "higl did not write it"),
+    ],
+)
+def test_files_that_are_not_policies(tmp_path, content, message):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(PolicyFileError, match=message) as caught:
+        load_policy(tmp_path / "file")
+    assert "header" not in str(caught.value)

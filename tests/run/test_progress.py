@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import io
+import os
+import re
+import signal
 import sys
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 from higl.run import progress
+from higl.run.loop import Loop
+from higl.run.observers import Observers
 from higl.run.progress import LiveDisplay, PlainLines, Recent, Silent, evaluation_line, make_progress, status_line
 
-ROW = {"step": 5000, "time": 1.0, "episodes": 10, "success": 0.4, "return": -80.0, "steps_to_success": 120.4}
+ROW = {
+    "step": 5000,
+    "time": 1.0,
+    "episodes": 10,
+    "success": 0.4,
+    "success_at_end": 0.1,
+    "return": -80.0,
+    "steps_to_success": 120.4,
+}
 METRICS = {
     "episode/success": 1.0,
     "episode/return": -50.0,
@@ -42,7 +56,7 @@ def test_speed_leaves_out_the_first_episode(clock):
 
 
 def test_evaluation_line():
-    text = "evaluation at step 5,000: success 40% of 10 episodes, return -80.0"
+    text = "evaluation at step 5,000: success 40% of 10 episodes (10% at the last step), return -80.0"
     assert evaluation_line(ROW) == f"{text}, 120 steps to success"
     assert evaluation_line(ROW | {"steps_to_success": ""}) == text
 
@@ -90,3 +104,44 @@ def test_choice(monkeypatch):
     assert type(make_progress(quiet=False)) is PlainLines
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     assert type(make_progress(quiet=False)) is LiveDisplay
+
+
+def on_screen(written: str) -> list[str]:
+    """Return the lines that a terminal shows: a small part of one, for what the display writes."""
+    rows, row = [""], 0
+    for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", written):
+        if part == "\n":
+            row += 1
+            rows += [""] * (row == len(rows))
+        elif part == "\x1b[2K":
+            rows[row] = ""
+        elif part.endswith("A") and part.startswith("\x1b"):
+            row -= int(part[2:-1] or 1)
+        elif not part.startswith(("\x1b", "\r")):
+            rows[row] += part
+    return rows
+
+
+def test_an_interrupted_display_leaves_no_stale_lines():
+    screen = io.StringIO()
+    display = LiveDisplay(Console(file=screen, force_terminal=True, width=120))
+    assert not display.interrupted("nothing is shown yet")
+    display.begin("ant-maze-u", 0, 1000)
+    loop = SimpleNamespace(observers=Observers([display]), stop_signal=None)
+    with Loop.stopping_on(loop, [signal.SIGINT], "stopping after this stage"):
+        os.kill(os.getpid(), signal.SIGINT)
+    assert loop.stop_signal == signal.SIGINT
+    display._live.refresh()
+    assert "higl: stopping after this stage" in on_screen(screen.getvalue())[-1]
+    display.episode(METRICS | {"step": 500})
+    display.end()
+    shown = on_screen(screen.getvalue())
+    assert sum("ant-maze-u" in row for row in shown) == 1
+    assert not any("stopping" in row for row in shown)
+
+
+def test_an_interruption_without_a_display_is_written_at_once(capfd):
+    loop = SimpleNamespace(observers=Observers([Silent()]), stop_signal=None)
+    with Loop.stopping_on(loop, [signal.SIGINT], "stopping after this stage"):
+        os.kill(os.getpid(), signal.SIGINT)
+    assert capfd.readouterr().err == "\nhigl: stopping after this stage\n"

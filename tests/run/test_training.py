@@ -14,6 +14,7 @@ import pytest
 from support import tiny
 from support.arrays import differing
 
+from higl.algo import products
 from higl.algo.learner import Learner
 from higl.envs.source import Source
 from higl.errors import CheckpointError
@@ -137,6 +138,24 @@ def test_exact_resume(tmp_path, name):
     assert [row[0] for row in tiny.evaluations(tmp_path / "whole")[1:]] == (
         ["60", "120", "180", "200"] if config.num_envs == 1 else ["80", "120", "200"]
     )
+
+
+@pytest.mark.slow
+def test_a_run_keeps_the_precision_of_its_first_start(tmp_path, monkeypatch):
+    """A run that starts in bf16 and continues where `auto` is fp32 ends like one that was bf16 all along."""
+    wide = {"low.hidden": (20, 20), "high.hidden": (20,)}
+    assert train(tmp_path / "whole", settings(precision="bf16", **wide)) == 0
+    monkeypatch.setattr(products, "has_fast_bfloat16", lambda: True)
+    interrupt(tmp_path / "broken", settings(precision="auto", **wide), 80)
+    monkeypatch.setattr(products, "has_fast_bfloat16", lambda: False)
+    assert train(tmp_path / "broken") == 0
+    assert read_facts(tmp_path / "broken")["precision"] == "bf16"
+    assert read_config(tmp_path / "broken").precision == "auto"
+    assert tiny.lines(tmp_path / "whole") == tiny.lines(tmp_path / "broken")
+    assert differing(final(tmp_path / "whole"), final(tmp_path / "broken")) == []
+    assert train(tmp_path / "single", settings(precision="auto", **wide)) == 0
+    assert read_facts(tmp_path / "single")["precision"] == "fp32"
+    assert tiny.lines(tmp_path / "single") != tiny.lines(tmp_path / "whole")
 
 
 @pytest.fixture(scope="module")

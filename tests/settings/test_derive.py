@@ -17,6 +17,7 @@ from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.flat import flat, flat_config
 from higl.settings.layers import apply
 from higl.settings.presets import preset
+from higl.settings.probe import goal_notices
 
 
 def derived(env: gymnasium.Env, given: dict[str, Any] | None = None, **changes: Any) -> Config:
@@ -141,3 +142,47 @@ def test_an_environment_that_reports_no_success_is_noted():
     said: list[str] = []
     derive_settings(preset("reach"), (), SilentReachEnv(), said.append)
     assert said[1].startswith('No info["is_success"] in a random episode.')
+
+
+def test_a_summary_says_what_matters_in_a_few_lines():
+    said: list[str] = []
+    config, found = derive_settings(preset("reach"), (), ReachEnv(), said.append, brief=True)
+    assert found
+    derive_schedule(replace(config, steps=20_000), (), said.append, brief=True)
+    lines = "\n".join(said).splitlines()
+    assert len(lines) == 4
+    assert lines[1].startswith("  subgoals: offsets of up to [")
+    assert lines[1].endswith("a new one every 5 steps")
+    assert lines[2] == "  the low level sees the observation without entries [2, 3]"
+    assert lines[3] == (
+        "  schedule for 20,000 steps: random subgoals until step 1,000, planning from step 2,000, "
+        "evaluations every 1,000"
+    )
+
+
+class Stretched(ReachEnv):
+    """Goals in which the second coordinate is a thousand times smaller."""
+
+    def _observe(self):
+        observation = super()._observe()
+        for part in ("achieved_goal", "desired_goal"):
+            observation[part] = observation[part] * [1.0, 0.001]
+        return observation
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        (Stretched(), "Goal coordinate 0 has a range of .* and coordinate 1 one of 0.01"),
+        (ReachEnv(50), "The goal has 50 coordinates"),
+    ],
+)
+def test_goal_spaces_that_are_hard_are_noted(env, words):
+    said: list[str] = []
+    derive_settings(preset("reach"), (), env, said.append)
+    assert re.match(words, said[1])
+    assert len(said) == 2
+
+
+def test_a_goal_coordinate_that_never_changes_is_not_noted():
+    assert goal_notices(np.array([0.0, 1.0]), np.array([5.0, 1.0])) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,7 +62,7 @@ def test_a_task_has_one_name_in_files_and_flags(tmp_path):
         ("low.discount", 1.5, "low.discount = 1.5: expected a number from 0 to 1"),
         ("low.discount", float("nan"), "low.discount = nan: expected a number from 0 to 1"),
         ("steps", 0, "steps = 0: expected a number more than 0"),
-        ("seed", -1, "seed = -1: expected a number 0 or more"),
+        ("seed", -1, "seed = -1: expected a number from 0 to 4,294,967,295"),
         ("high.subgoal_range", (), "high.subgoal_range: expected at least one number"),
     ],
 )
@@ -137,3 +138,43 @@ VALUES = st.recursive(
 def test_any_layer_gives_a_configuration_or_an_error_of_ours(layer):
     with contextlib.suppress(SettingsError):
         assert isinstance(apply(Config(), layer), Config)
+
+
+def test_numbers_of_numpy():
+    given = {
+        "steps": np.int64(500),
+        "low.discount": np.float32(0.5),
+        "low.hidden": np.array([8, 4]),
+        "seed": np.uint8(3),
+    }
+    config = build_config({"task": "reacher", "high.subgoal_range": (np.float64(2.0),)} | given)
+    assert (config.steps, config.low.discount, config.low.hidden, config.seed) == (500, 0.5, (8, 4), 3)
+    assert type(config.steps) is int
+    assert config.high.subgoal_range == (2.0,)
+    assert message({"task": "reacher", "steps": np.float64(0.5)}) == "steps = 0.5: expected a whole number"
+
+
+def test_networks_have_hidden_layers():
+    for name in ("low.hidden", "adjacency.hidden"):
+        assert message({"task": "reacher", name: ()}) == f"{name}: expected at least one number"
+    assert build_config({"task": "reacher", "low.hidden_entries": ()}).low.hidden_entries == ()
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 2**70])
+def test_seeds_out_of_range(seed):
+    assert message({"task": "reacher", "seed": seed}) == f"seed = {seed}: expected a number from 0 to 4,294,967,295"
+    assert build_config({"task": "reacher", "seed": 2**32 - 1}).seed == 2**32 - 1
+
+
+def test_the_degree_of_hrac_follows_the_period():
+    chosen = {"task": "ant-maze-u", "algo": "hrac", "high.period": 7}
+    assert build_config(chosen).adjacency.degree == 7
+    assert build_config(chosen | {"algo": "hiro"}).adjacency.degree == 7
+    assert build_config(chosen | {"adjacency.degree": 4}).adjacency.degree == 4
+    assert build_config(chosen | {"algo": "higl"}).adjacency.degree == preset("ant-maze-u").adjacency.degree
+
+
+def test_suggestions_for_a_learning_rate():
+    told = message({"task": "reacher", "learning_rate": 1e-3})
+    for name in ("low.actor", "low.critic", "high.actor", "high.critic", "adjacency.", "novelty."):
+        assert f"{name}{'' if name.endswith('.') else '_'}learning_rate" in told

@@ -10,6 +10,7 @@ from support.reach import ReachEnv, SilentReachEnv
 
 from higl.envs.adapt import wrap_goal
 from higl.envs.make import make_env
+from higl.errors import TaskError
 from higl.settings.probe import (
     episode_steps,
     goal_region,
@@ -72,3 +73,18 @@ def test_the_reach_of_a_segment_lies_between_a_step_and_the_fastest_segment():
 @pytest.mark.parametrize(("env", "reports"), [(ReachEnv(), True), (SilentReachEnv(), False)])
 def test_whether_success_is_reported(env, reports):
     assert reports_success(env) is reports
+
+
+@pytest.mark.parametrize("part", ["observation", "achieved_goal", "desired_goal", "reward"])
+def test_a_value_that_is_not_finite_is_named(part):
+    class Broken(ReachEnv):
+        def step(self, action):
+            observation, reward, *rest = super().step(action)
+            if self.time == 5 and part == "reward":
+                reward = float("nan")
+            elif self.time == 5:
+                observation[part] = observation[part] * np.nan
+            return observation, reward, *rest
+
+    with pytest.raises(TaskError, match=f"NaN or infinity in '{part}' in a random episode"):
+        random_traces(Broken(), 10)

@@ -11,10 +11,10 @@ from higl.run.policy_file import save_policy
 from higl.run.reading import read_config
 
 
-def give_policy(folder: Path) -> None:
-    """Write a policy of random networks into a run folder."""
+def give_policy(folder: Path, spaces: Spaces | None = None) -> None:
+    """Write a policy of random networks into a run folder; the spaces are those of its task, if not given."""
     config = read_config(folder)
-    spaces = Spaces.of(make_env(config.task, config.reward, "test"))
+    spaces = spaces or Spaces.of(make_env(config.task, config.reward, "test"))
     rng = np.random.default_rng(0)
 
     def network(inputs: int, outputs: int):

@@ -38,7 +38,8 @@ def main() -> int:
         config = read_config(folder)
         if "--steps" in words:
             config = apply(config, {"steps": int(words[words.index("--steps") + 1])})
-        run = RunFolder.open(folder, print, config)
+        run = RunFolder.open(folder, print)
+        run.change_settings(config)
     else:
         config = apply(Config(), read_settings(Path(words[words.index("--config") + 1])))
         run = RunFolder.create(folder, config, print)

@@ -83,8 +83,8 @@ def make_run(folder: Path, success: list[float], status: str = "finished", **set
     run = RunFolder.create(folder, config, print)
     run.start(1, "cpu (cpu)", 0)
     for place, rate in enumerate(success, 1):
-        row = {"step": 5_000 * place, "time": 1.5, "episodes": 5, "success": rate, "return": -1.0}
-        run.evaluation(row | {"steps_to_success": "", "path_length": 3.0})
+        row = {"step": 5_000 * place, "time": 1.5, "episodes": 5, "success": rate, "success_at_end": rate / 2}
+        run.evaluation(row | {"return": -1.0, "steps_to_success": "", "path_length": 3.0})
         run.episode({"step": 5_000 * place, "episode": place, "time": 1.5})
     run.update(status=status, seconds=3_600.0)
     run.close()

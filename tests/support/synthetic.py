@@ -11,7 +11,7 @@ import numpy as np
 
 from higl.envs.maps import Maze
 from higl.envs.tasks import find_task
-from higl.run.files import EVALUATION_COLUMNS
+from higl.run.files import EVALUATION_COLUMNS, FORMAT
 from higl.settings.config import Config
 from higl.settings.layers import to_toml
 
@@ -50,7 +50,7 @@ def _facts(status: str, steps: int) -> dict:
         "command": ["/somewhere/higl", "train", "a-task"],
     }  # fmt: skip
     return {
-        "format": 2, "synthetic": True, "created": start["started"], "updated": "2026-01-01T02:00:00Z",
+        "format": FORMAT, "synthetic": True, "created": start["started"], "updated": "2026-01-01T02:00:00Z",
         "status": status, "saved_step": steps, "starts": [start],
     }  # fmt: skip
 
@@ -90,7 +90,10 @@ def _write_evaluations(path: Path, algo: str, steps: int, rng: np.random.Generat
     for step in range(EVERY, steps + 1, EVERY):
         success = rng.binomial(5, success_rate(algo, step / STEPS)) / 5
         reached = "" if success == 0 else f"{300 - 100 * step / STEPS:.1f}"
-        rows.append(f"{step},{step * 0.01:.1f},5,{success},{-500 + 200 * success},{reached},{20 + 10 * success:.2f}")
+        rows.append(
+            f"{step},{step * 0.01:.1f},5,{success},{success / 2},"
+            f"{-500 + 200 * success},{reached},{20 + 10 * success:.2f}"
+        )
     path.write_text("\n".join(rows) + "\n")
 
 

@@ -4,6 +4,7 @@ import os
 import sys
 
 import pytest
+from support.sweeps import call_higl
 
 from higl.cli import main
 from higl.errors import RayError
@@ -32,3 +33,13 @@ def test_authentication_is_on_unless_the_user_says_otherwise(monkeypatch):
     with pytest.raises(RayError):
         connect("10.0.0.1:6379")
     assert os.environ["RAY_AUTH_MODE"] == "disabled"
+
+
+def test_without_a_token(tmp_path):
+    pytest.importorskip("ray")
+    environment = {"HOME": str(tmp_path), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "", "RAY_AUTH_TOKEN_PATH": ""}
+    called = call_higl("sweep", "run", "fig6", "--out", str(tmp_path), "--ray", "127.0.0.1:6399", **environment)
+    assert called.returncode == 1
+    assert called.stderr.count("\n") == 1
+    assert called.stderr.startswith("higl sweep: --ray 127.0.0.1:6399: no authentication token")
+    assert "RAY_AUTH_TOKEN" in called.stderr

@@ -10,7 +10,7 @@ from support.sweeps import make_run
 from higl.errors import ResultsError
 from higl.run.naming import algorithm_name
 from higl.sweep.aggregate import final_success
-from higl.sweep.results import add_run, add_test, read_result, read_results
+from higl.sweep.results import RESULT_FORMAT, add_run, add_test, read_result, read_results
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -114,7 +114,7 @@ def test_results_that_the_documentation_cites_exist():
         ("config.toml", 'task = "ant-maze-u"', 'task = "ant-maze-w"', "its config.toml is for ant-maze-w-sparse"),
         ("config.toml", 'algo = "higl"', 'algo = "hrac"', "its config.toml is for hrac"),
         ("config.toml", "seed = 0", "seed =", "config.toml"),
-        ("facts.json", '"format": 2', '"format": 1', "has format 1, expected 2"),
+        ("facts.json", f'"format": {RESULT_FORMAT}', '"format": 1', f"has format 1, expected {RESULT_FORMAT}"),
         ("facts.json", "{", "", "facts|Extra data|Expecting"),
         ("eval.csv", "5000,", "five,", "eval.csv is damaged"),
     ],

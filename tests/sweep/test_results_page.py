@@ -32,10 +32,10 @@ def test_tables_of_a_task_and_of_the_comparison(tmp_path):
     page = make_page(results)
     rows = table(page)
     higl = rows["HIGL"]
-    assert higl[:4] == ["HIGL", "0, 1, 2", "100k", "66.7 ± 57.7%"]
-    assert higl[6:8] == ["65k (2 of 3)", "75k (2 of 3)"]
-    assert higl[8].startswith("65.1% at 1M (the paper)")
-    assert rows["HRAC"][8] == "17.6% at 1M (the paper)"
+    assert higl[:5] == ["HIGL", "0, 1, 2", "100k", "66.7 ± 57.7%", "33.3%"]
+    assert higl[7:9] == ["65k (2 of 3)", "75k (2 of 3)"]
+    assert higl[9].startswith("65.1% at 1M (the paper)")
+    assert rows["HRAC"][9] == "17.6% at 1M (the paper)"
     versus = rows["Ant Maze U (sparse)"]
     assert versus[:5] == ["Ant Maze U (sparse)", "100k", "3 and 2", "66.7%", "50.0%"]
     assert versus[5].startswith("67% (")
@@ -74,7 +74,19 @@ def test_row_of_a_run(tmp_path):
     place = add_run(run, tmp_path / "results", partial=True)
     add_test(place, {"successes": 45, "episodes": 50, "success_interval": [0.79, 0.957]})
     row = table(make_page(tmp_path / "results"))["`ant-maze-u-sparse/higl/seed-0`"]
-    assert row[1:7] == ["stopped", "10k of 30k", "50.0%", "60%", "45 of 50 (79% to 96%)", "1h 00m"]
+    assert row[1:7] == ["stopped", "10k of 30k", "50.0%", "25.0%", "60%", "45 of 50 (79% to 96%); at the end -"]
+
+
+def test_success_at_the_end_is_unknown_for_older_runs(tmp_path):
+    place = add_run(make_run(tmp_path / "run", [0.4, 0.6]), tmp_path / "results")
+    add_test(place, {"successes": 4, "successes_at_end": 3, "episodes": 5, "success_interval": [0.4, 0.9]})
+    row = table(make_page(tmp_path / "results"))["`ant-maze-u-sparse/higl/seed-0`"]
+    assert row[4:7] == ["25.0%", "60%", "4 of 5 (40% to 90%); at the end 3"]
+    lines = (line.split(",") for line in (place / "eval.csv").read_text().splitlines())
+    (place / "eval.csv").write_text("".join(",".join(line[:4] + line[5:]) + "\n" for line in lines))
+    rows = table(make_page(tmp_path / "results"))
+    assert rows["`ant-maze-u-sparse/higl/seed-0`"][3:5] == ["50.0%", "-"]
+    assert rows["HIGL"][3:5] == ["50.0%", "-"]
 
 
 def test_page_is_written_only_if_it_changes(tmp_path):

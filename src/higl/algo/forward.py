@@ -5,6 +5,7 @@ Imports neither of them, so that a policy acts without JAX.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 # A NumPy or a JAX array.
@@ -19,23 +20,29 @@ class Layer(NamedTuple):
 
 
 MLP = tuple[Layer, ...]
+# How a layer multiplies: [..., in] -> [..., out]. `products.py` has faster ones for the compiled programs.
+Affine = Callable[[Array, Layer], Array]
 
 _NORM_EPSILON = 1e-5
 
 
-def mlp(params: MLP, x: Array, *, layer_norm: bool = False) -> Array:
+def affine(x: Array, layer: Layer) -> Array:
+    """Return x W + b: [..., in] -> [..., out]. NumPy or JAX."""
+    return x @ layer.weight + layer.bias
+
+
+def mlp(params: MLP, x: Array, *, layer_norm: bool = False, affine: Affine = affine) -> Array:
     """Apply a network with ReLU between its layers: [..., in] -> [..., out]. Takes NumPy or JAX, returns the same."""
     xp = x.__array_namespace__()
     for layer in params[:-1]:
-        x = x @ layer.weight + layer.bias
+        x = affine(x, layer)
         if layer_norm:
             x = x - xp.mean(x, axis=-1, keepdims=True)
             x = x / xp.sqrt(xp.mean(x * x, axis=-1, keepdims=True) + _NORM_EPSILON)
         x = xp.maximum(x, 0.0)
-    last = params[-1]
-    return x @ last.weight + last.bias
+    return affine(x, params[-1])
 
 
-def actor_action(actor: MLP, scale: Array, x: Array) -> Array:
+def actor_action(actor: MLP, scale: Array, x: Array, affine: Affine = affine) -> Array:
     """Return the actor's action, tanh scaled to the action range: [..., S] -> [..., A]. NumPy or JAX."""
-    return x.__array_namespace__().tanh(mlp(actor, x)) * scale
+    return x.__array_namespace__().tanh(mlp(actor, x, affine=affine)) * scale

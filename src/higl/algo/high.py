@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from higl.algo.forward import MLP, Array, actor_action, mlp
+from higl.algo.forward import MLP, Affine, Array, actor_action, affine, mlp
 from higl.algo.nets import safe_norm
 from higl.algo.subgoals import Scheme, View, goal_transition, high_input, low_input, subgoal_target, subgoal_towards
 from higl.algo.td3 import Batch, Info
@@ -52,7 +52,15 @@ def high_batch(config: HighConfig, rows: HighRow, subgoal: jax.Array) -> Batch:
     )
 
 
-def relabel(config: HighConfig, limit: Array, low_actor: MLP, view: View, rows: HighRow, key: jax.Array) -> jax.Array:
+def relabel(
+    config: HighConfig,
+    limit: Array,
+    low_actor: MLP,
+    view: View,
+    rows: HighRow,
+    key: jax.Array,
+    affine: Affine = affine,
+) -> jax.Array:
     """Return the subgoals under which the low level would most likely have taken the stored actions: [B, G] (HIRO).
 
     Candidates are the stored subgoal, the displacement achieved (for absolute subgoals: the point reached), and draws
@@ -71,7 +79,7 @@ def relabel(config: HighConfig, limit: Array, low_actor: MLP, view: View, rows: 
         assert segment is not None
         subgoals = goal_transition(scheme, candidate[:, None], rows.achieved[:, None], segment.achieved)
         subgoals = jnp.broadcast_to(subgoals, segment.achieved.shape)
-        actions = actor_action(low_actor, 1.0, low_input(view, segment.observation, subgoals))
+        actions = actor_action(low_actor, 1.0, low_input(view, segment.observation, subgoals), affine)
         return jnp.sum(jnp.square(actions - segment.action).sum(-1) * segment.took_place, axis=-1)
 
     best = jnp.argmin(jax.lax.map(misfit, candidates), axis=0)

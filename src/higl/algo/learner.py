@@ -34,6 +34,7 @@ from higl.algo.low import exchange_subgoals, low_batch, low_distance
 from higl.algo.nets import tree_finite, zeros_like_result
 from higl.algo.novelty import NoveltyState, QueueUpdate, distil, init_novelty, novelty_input
 from higl.algo.policy import Policy, Spaces, goal_unit, subgoal_limit
+from higl.algo.products import affine_of
 from higl.algo.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
 from higl.algo.subgoals import Statistics, low_view, no_statistics, subgoal_target, updated_statistics
 from higl.algo.walked import WalkedMap
@@ -97,9 +98,10 @@ class Stages:
     def __init__(self, config: Config, spaces: Spaces):
         self.config, self.spaces = config, spaces
         self.limit = subgoal_limit(config, spaces)
-        self.low = td3.TD3(config.low, spaces.observation + spaces.goal, (1.0,) * spaces.action)
+        self.affine = affine_of(config.precision)
+        self.low = td3.TD3(config.low, spaces.observation + spaces.goal, (1.0,) * spaces.action, self.affine)
         scale = tuple(float(x) for x in self.limit)
-        self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale)
+        self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale, self.affine)
         self.insert = jax.jit(insert, donate_argnums=0)
         self.update_queue = QueueUpdate(config.novelty, config.adjacency)
         self.train_low = jax.jit(self._train_low, donate_argnums=0)
@@ -184,8 +186,8 @@ class Stages:
         rows = sample(state.high_buffer, sample_key, config.high.batch_size)
         subgoal, action_loss, info = rows.subgoal, None, {}
         if config.high.relabel:
-            view = low_view(config.low, state.seen)
-            subgoal = relabel(config.high, self.limit, state.low.networks.actor, view, rows, relabel_key)
+            actor, view = state.low.networks.actor, low_view(config.low, state.seen)
+            subgoal = relabel(config.high, self.limit, actor, view, rows, relabel_key, self.affine)
             info["relabelled"] = jnp.mean(jnp.any(subgoal != rows.subgoal, axis=-1))
         if config.uses_adjacency:
             pseudo, guide_info = self._pseudo_landmarks(state, graph, planning, rows)
@@ -217,7 +219,7 @@ class Stages:
         config = self.config.novelty
         places = sample_places(buffer, key, config.batch_size)
         x = novelty_input(config, buffer.rows.observation[places], buffer.rows.achieved[places])
-        state, loss = distil(config, state, x)
+        state, loss = distil(config, state, x, self.affine)
         return state, {"loss": loss}
 
 

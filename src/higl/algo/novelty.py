@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import optax
 
 from higl.algo.adjacency import steps_between
-from higl.algo.forward import MLP, Array, mlp
+from higl.algo.forward import MLP, Affine, Array, affine, mlp
 from higl.algo.nets import descend, init_mlp, safe_norm, squared_distance
 from higl.settings.config import AdjacencyConfig, NoveltyConfig
 
@@ -68,12 +68,14 @@ def novelty(config: NoveltyConfig, state: NoveltyState, observation: jax.Array, 
     return safe_norm(mlp(state.predictor, x) - mlp(state.target, x))
 
 
-def distil(config: NoveltyConfig, state: NoveltyState, x: jax.Array) -> tuple[NoveltyState, jax.Array]:
+def distil(
+    config: NoveltyConfig, state: NoveltyState, x: jax.Array, affine: Affine = affine
+) -> tuple[NoveltyState, jax.Array]:
     """Update the predictor on a batch of inputs [B, O]; return the loss too."""
-    wanted = mlp(state.target, x)
+    wanted = mlp(state.target, x, affine=affine)
 
     def loss(predictor: MLP) -> jax.Array:
-        return jnp.mean(jnp.square(mlp(predictor, x) - wanted))
+        return jnp.mean(jnp.square(mlp(predictor, x, affine=affine) - wanted))
 
     value, grads = jax.value_and_grad(loss)(state.predictor)
     optimiser = optax.adam(config.learning_rate)

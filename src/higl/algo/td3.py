@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from higl.algo.forward import MLP, Array, actor_action, mlp
+from higl.algo.forward import MLP, Affine, Array, actor_action, affine, mlp
 from higl.algo.nets import descend, init_mlp, zeros_like_result
 from higl.settings.config import LevelConfig
 
@@ -52,12 +52,13 @@ class Batch(NamedTuple):
 class TD3:
     """The fixed part of a TD3 learner: its settings, the size of its input, and the largest action of its actor [A].
 
-    The sigmas of the settings are in the units of the actor's actions.
+    The sigmas of the settings are in the units of the actor's actions. `affine` is how its networks multiply.
     """
 
     config: LevelConfig
     input_size: int
     action_scale: tuple[float, ...]
+    affine: Affine = affine
 
     @property
     def actor_optimiser(self) -> optax.GradientTransformation:
@@ -91,17 +92,22 @@ def init(td3: TD3, key: jax.Array) -> TD3State:
     )
 
 
+def critic_value(td3: TD3, critic: MLP, x: Array, action: Array) -> Array:
+    """Return a critic's value of an action: [..., S], [..., A] -> [...]. NumPy or JAX."""
+    both = x.__array_namespace__().concatenate([x, action], axis=-1)
+    return mlp(critic, both, layer_norm=td3.config.layer_norm, affine=td3.affine)[..., 0]
+
+
 def critic_values(td3: TD3, critics: tuple[MLP, MLP], x: Array, action: Array) -> tuple[Array, Array]:
     """Return both critics' values of an action: [..., S], [..., A] -> two of [...]. NumPy or JAX."""
-    both = x.__array_namespace__().concatenate([x, action], axis=-1)
-    first, second = (mlp(critic, both, layer_norm=td3.config.layer_norm)[..., 0] for critic in critics)
+    first, second = (critic_value(td3, critic, x, action) for critic in critics)
     return first, second
 
 
 def policy_value(td3: TD3, networks: Networks, x: Array) -> Array:
     """Return V: the smaller critic's value at the actor's own action, [..., S] -> [...]. NumPy or JAX."""
     xp = x.__array_namespace__()
-    action = actor_action(networks.actor, xp.asarray(td3.action_scale, dtype=x.dtype), x)
+    action = actor_action(networks.actor, xp.asarray(td3.action_scale, dtype=x.dtype), x, td3.affine)
     return xp.minimum(*critic_values(td3, networks.critics, x, action))
 
 
@@ -109,7 +115,7 @@ def td_target(td3: TD3, targets: Networks, batch: Batch, key: jax.Array) -> jax.
     """Return the TD target [B]: clipped double Q at the target policy's action, smoothed by clipped noise."""
     scale, limit = jnp.asarray(td3.action_scale), td3.config.target_noise_clip
     noise = jax.random.normal(key, batch.action.shape) * td3.config.target_noise
-    action = actor_action(targets.actor, scale, batch.next_input) + jnp.clip(noise, -limit, limit)
+    action = actor_action(targets.actor, scale, batch.next_input, td3.affine) + jnp.clip(noise, -limit, limit)
     action = jnp.clip(action, -scale, scale)
     value = jnp.minimum(*critic_values(td3, targets.critics, batch.next_input, action))
     return batch.reward + batch.discount * value
@@ -133,9 +139,8 @@ def actor_loss(
 
     For the high level this is eq. 9, with `action_loss` = `high.landmark_loss`.
     """
-    action = actor_action(actor, jnp.asarray(td3.action_scale), x)
-    value = mlp(critics[0], jnp.concatenate([x, action], axis=-1), layer_norm=td3.config.layer_norm)
-    loss = -jnp.mean(value)
+    action = actor_action(actor, jnp.asarray(td3.action_scale), x, td3.affine)
+    loss = -jnp.mean(critic_value(td3, critics[0], x, action))
     info = {"actor_loss": loss}
     if action_loss is not None:
         further, further_info = action_loss(action)

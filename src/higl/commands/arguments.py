@@ -179,7 +179,8 @@ class ArgumentParser:
         """Reject an unknown flag, and name the nearest known one."""
         known = [flag.removeprefix("--") for flag in self._types]
         if not word.startswith("--"):
-            raise SettingsError(f"unknown option {word}{did_you_mean(word[1:], known, '--')}")
+            longer = [name for name in known if name.startswith(word[1:])]  # `-o` is most likely `--out`
+            raise SettingsError(f"unknown option {word}{did_you_mean((longer or [word[1:]])[0], known, '--')}")
         check_names([word[2:].partition("=")[0]], known, flag="--")
 
     def _explain(self, error: argparse.ArgumentError) -> str:

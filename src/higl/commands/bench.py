@@ -10,7 +10,7 @@ from higl.commands.arguments import Argument, Cores, Device, Switch
 from higl.commands.command import command
 from higl.errors import SettingsError
 from higl.run.process import prepare_process
-from higl.settings.config import Algorithm
+from higl.settings.config import Algorithm, Precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,8 @@ class BenchOptions:
     """Number of landmarks of each kind, coverage and novelty."""
     relabel: Switch = False
     """Relabel the high level's subgoals."""
+    precision: Precision = "auto"
+    """Precision of the matrix products of learning."""
     json: Annotated[Path | None, Argument(metavar="FILE")] = None
     """File to write all numbers to, as JSON."""
     cold: Switch = False
@@ -46,7 +48,7 @@ def bench(options: BenchOptions) -> int:
     if options.landmarks is not None and options.landmarks < 0:
         raise SettingsError("--landmarks: expected a number of landmarks")
     prepare_process(options.cores, options.device)
-    from higl.run.bench import run
+    from higl.run.bench import bench_configs, run
     from higl.run.process import check_device
     from higl.settings.presets import PRESET_TASKS, short_name
 
@@ -54,5 +56,12 @@ def bench(options: BenchOptions) -> int:
     if task not in PRESET_TASKS:
         raise SettingsError(f"no preset for the task {options.task!r}: choose from {', '.join(PRESET_TASKS)}")
     check_device(options.device)
-    run(task, options.algos, options.landmarks, options.relabel, options.json, options.cold)
+    configs = bench_configs(
+        task,
+        options.algos,
+        landmarks=options.landmarks,
+        relabel_subgoals=options.relabel,
+        precision=options.precision,
+    )
+    run(configs, options.json, cold=options.cold)
     return 0

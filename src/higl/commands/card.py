@@ -8,13 +8,14 @@ from typing import Annotated
 
 from higl.commands.arguments import Argument, Cores, Runs, Switch
 from higl.commands.command import command, warn
+from higl.commands.trust import TrustOptions, allow_module, import_task_module
 from higl.errors import SettingsError
 from higl.pretrained import pretrained_run
 from higl.run.process import prepare_process
 
 
 @dataclass(frozen=True, kw_only=True)
-class CardOptions:
+class CardOptions(TrustOptions):
     """Measure a policy and write a folder for a model hub: policy, model card, settings, curve, landmark map, video."""
 
     runs: Runs
@@ -47,8 +48,13 @@ def card(options: CardOptions) -> int:
     from higl.figures.card import write_card
     from higl.run.reading import find_runs
 
+    runs = find_runs(folders)
+    for run in runs:
+        task = run.facts.get("test_env") or run.task
+        allow_module(task, run.path, trust=options.trust)
+        import_task_module(task)
     names = write_card(
-        find_runs(folders),
+        runs,
         options.out,
         episodes=options.episodes,
         seed=options.seed,

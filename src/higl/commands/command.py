@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from higl.commands.arguments import Options, options_help, read_options
 from higl.errors import SettingsError
+from higl.settings.layers import SEED_LIMIT, SEED_RANGE
 from higl.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -86,10 +87,24 @@ def check_checkpoint_minutes(minutes: float) -> None:
         raise SettingsError(f"--checkpoint-minutes {minutes:g}: expected a number 0 or more")
 
 
+def check_seed(seed: int) -> None:
+    """Reject a seed that NumPy or Gymnasium would not accept."""
+    if not 0 <= seed < SEED_LIMIT:
+        raise SettingsError(f"--seed {seed}: expected a number {SEED_RANGE}")
+
+
 def warn(notices: Sequence[str]) -> None:
     """Print notices to standard error."""
     for notice in notices:
         print(f"notice: {notice}", file=sys.stderr)
+
+
+def agrees(question: str, *, default: bool) -> bool:
+    """Ask a question in a terminal and return whether the answer is yes; elsewhere return False."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    answer = input(f"{question} [{'Y/n' if default else 'y/N'}] ").strip().lower()
+    return default if not answer else answer in ("y", "yes")
 
 
 def only_run(path: Path, *, notices: bool = True) -> Run:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from higl.commands.arguments import Cores, Run, Switch, TestEnv
-from higl.commands.command import command
+from higl.commands.arguments import Cores, Run, Switch
+from higl.commands.command import check_seed, command
+from higl.commands.trust import TestedIn, TrustOptions, allowed_name
 from higl.errors import SettingsError
 from higl.pretrained import pretrained_run
 from higl.run.process import prepare_process
-from higl.run.reading import is_run, policy_path, read_facts
+from higl.run.reading import policy_path, tested_in
 from higl.settings.presets import has_rewards
 
 # Seed of the test episodes, if none is given.
@@ -19,14 +22,14 @@ TEST_SEED = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvalOptions:
+class EvalOptions(TrustOptions):
     """Measure a trained policy on its task's test goals, without exploration, on all cores."""
 
     run: Run
     """Folder of a run, or a policy file; with --pretrained, a task."""
     pretrained: Switch = False
     """Use the trained policy that comes with higl: `higl eval ant-maze-u --pretrained`."""
-    test_env: TestEnv = None
+    test_env: TestedIn = None
     """Environment to measure it in, by its name (`module:id`): instead of the run's own, or the task's."""
     episodes: int = 100
     """Number of episodes."""
@@ -35,50 +38,67 @@ class EvalOptions:
     cores: Cores = ()
     """Cores to run on."""
     json: Switch = False
-    """Print one line of JSON, with every episode."""
+    """Print one line of JSON."""
+    outcomes: Switch = False
+    """With --json: also the outcome of every episode."""
 
 
 @command("eval", EvalOptions)
 def evaluate(options: EvalOptions) -> int:
     """Measure a trained policy and print the summary."""
-    if options.episodes < 1 or options.seed < 0:
-        raise SettingsError("--episodes must be 1 or more, and --seed 0 or more")
+    if options.episodes < 1:
+        raise SettingsError("--episodes must be 1 or more")
+    check_seed(options.seed)
     file = policy_path(pretrained_run(str(options.run)) if options.pretrained else options.run)
     prepare_process(options.cores)
-    from higl.algo.policy import Spaces
     from higl.envs.make import hinting_at_load
-    from higl.run.checks import check_same_spaces
-    from higl.run.measure import make_test_env, measure_policy
+    from higl.run.measure import measure_policy
     from higl.run.policy_file import load_policy
 
-    policy, config = load_policy(file)
-    with hinting_at_load(file if options.run.is_file() else options.run, config.task, config.algo):
-        test_env = options.test_env or (read_facts(options.run).get("test_env") if is_run(options.run) else None)
-        env = make_test_env(config, test_env)  # fail here, before any process is started
-        check_same_spaces(Spaces.of(env), policy.spaces)
-        env.close()
-    measured = measure_policy(file, options.seed, options.episodes, test_env)
+    _, config = load_policy(file)
+    place = file if options.run.is_file() else options.run
+    stored = tested_in(place, config)
+    task = allowed_name(options.test_env, stored, place, trust=options.trust, option="--env")
+    with hinting_at_load(place, task, config.algo), _progress(options.episodes) as progress:
+        measured = measure_policy(file, options.seed, options.episodes, task, progress)
     summary = {"policy": str(file), "task": config.task, "reward": config.reward, "seed": options.seed}
     summary |= measured.summary()
     if options.json:
-        print(json.dumps(summary | asdict(measured)))
+        print(json.dumps(summary | (asdict(measured) if options.outcomes else {})))
     else:
         print(text(summary))
     return 0
 
 
+@contextmanager
+def _progress(episodes: int) -> Generator[Callable[[int], None]]:
+    """Show a progress bar on standard error, if that is a terminal; it is gone at the end."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        place = bar.add_task("episodes", total=episodes)
+        yield lambda done: bar.update(place, completed=done)
+
+
 def text(summary: dict[str, Any]) -> str:
     """Return a summary as text."""
-    low, high = summary["success_interval"]
     goals = f"{summary['reward']} reward, test goals" if has_rewards(summary["task"]) else "its own reward and goals"
     steps = summary["steps_to_success"]
     return "\n".join(
         [
             f"{summary['policy']}: {summary['task']}, {goals}, seed {summary['seed']}",
-            f"  success           {summary['success']:.1%} of {summary['episodes']} episodes "
-            f"(95% interval {low:.1%} to {high:.1%})",
+            f"  success           {_rate(summary, 'success')}, at any step",
+            f"  at the last step  {_rate(summary, 'success_at_end')}",
             f"  steps to success  {'-' if steps is None else f'{steps:.1f}'}",
             f"  path length       {summary['path_length']:.2f}",
             f"  return            {summary['return']:.2f}",
         ]
     )
+
+
+def _rate(summary: dict[str, Any], name: str) -> str:
+    low, high = summary[f"{name}_interval"]
+    return f"{summary[name]:.1%} of {summary['episodes']} episodes (95% interval {low:.1%} to {high:.1%})"

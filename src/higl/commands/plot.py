@@ -48,11 +48,12 @@ def plot(options: PlotOptions) -> int:
     if "times" in options.show and options.show != ("times",):
         raise SettingsError("--show times is a figure of its own: give it alone")
     from higl.figures.curves import save
+    from higl.figures.groups import repeated_seeds
     from higl.run.reading import find_runs, notices_of
 
     runs = find_runs(options.runs)
     _check_metrics(options.metrics, runs)
-    warn(notices_of(runs))
+    warn([*notices_of(runs), *repeated_seeds(runs)])
     figure = _draw(options, runs)
     if figure is None:
         raise SettingsError("these runs have no data for the requested curves yet")

@@ -9,11 +9,13 @@ from typing import Annotated, Any
 
 from higl.commands.arguments import Argument, Folder, Switch
 from higl.commands.command import command, group
+from higl.commands.trust import TrustOptions, allow_module, import_task_module
 from higl.errors import SettingsError
+from higl.text import counted
 
 
 @dataclass(frozen=True, kw_only=True)
-class AddOptions:
+class AddOptions(TrustOptions):
     """Copy settings, evaluations and facts of runs into results/TASK-REWARD/ALGO[-VARIANT]/seed-N."""
 
     runs: Annotated[
@@ -36,10 +38,21 @@ class TableOptions:
 
     results: Folder = Path("results")
     """Folder of the results."""
-    page: Annotated[Path, Argument(metavar="FILE")] = Path("docs/results.md")
+    page: Annotated[Path | None, Argument(metavar="FILE", default="docs/results.md of higl's repository")] = None
     """Page to write."""
     check: Switch = False
     """Write nothing; fail if the page is not up to date."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """Name the runs in results/ whose settings differ from the preset of today in more than their names say.
+
+    Each is printed with the settings, `name = stored -> preset`. The exit code is 1 if there are any.
+    """
+
+    results: Folder = Path("results")
+    """Folder of the results."""
 
 
 @command("results add", AddOptions)
@@ -50,6 +63,8 @@ def add(options: AddOptions) -> int:
     if options.test < 0:
         raise SettingsError(f"--test {options.test}: expected a number 0 or more")
     for run in options.runs:
+        if options.test:
+            _allow_task(run, trust=options.trust)
         place = add_run(run, options.results, variant=options.variant, partial=options.partial)
         if options.test:
             add_test(place, _tested(run, options.test))
@@ -57,16 +72,25 @@ def add(options: AddOptions) -> int:
     return 0
 
 
+def _allow_task(run: Path, *, trust: bool) -> None:
+    """Import the module of a run's task if the user trusts it."""
+    from higl.run.process import prepare_process
+    from higl.run.reading import read_config, tested_in
+
+    prepare_process(())
+    task = tested_in(run, read_config(run))
+    allow_module(task, run, trust=trust)
+    import_task_module(task)
+
+
 def _tested(run: Path, episodes: int) -> dict[str, Any]:
     """Return the summary of a run's policy over test episodes."""
     from higl.commands.evaluate import TEST_SEED
-    from higl.run.process import prepare_process
-    from higl.run.reading import policy_path
-
-    prepare_process(())
     from higl.run.measure import measure_policy
+    from higl.run.reading import policy_path, read_config, tested_in
 
-    return {"seed": TEST_SEED} | measure_policy(policy_path(run), TEST_SEED, episodes).summary()
+    task = tested_in(run, read_config(run))
+    return {"seed": TEST_SEED} | measure_policy(policy_path(run), TEST_SEED, episodes, task).summary()
 
 
 @command("results table", TableOptions)
@@ -74,16 +98,39 @@ def table(options: TableOptions) -> int:
     """Write or check the page."""
     from higl.sweep.results_page import COMMAND, make_page, write_page
 
-    if not options.results.is_dir():  # else the page would say that there are no results
-        raise SettingsError(f"there is no folder {options.results}")
+    _check_folder(options.results)
+    file = options.page or Path("docs/results.md")
+    if options.page is None and not file.is_file():
+        raise SettingsError(f"{file} is not here: name the page to write, --page FILE")
     if not options.check:
-        print(f"{options.page}: {'written' if write_page(options.results, options.page) else 'already up to date'}")
+        print(f"{file}: {'written' if write_page(options.results, file) else 'already up to date'}")
         return 0
-    page = options.page.read_text(encoding="utf-8") if options.page.is_file() else None
+    page = file.read_text(encoding="utf-8") if file.is_file() else None
     if page != make_page(options.results):
-        print(f"higl results: {options.page} is not up to date: `{COMMAND}` writes it", file=sys.stderr)
+        print(f"higl results: {file} is not up to date: `{COMMAND}` writes it", file=sys.stderr)
         return 1
     return 0
+
+
+def _check_folder(results: Path) -> None:
+    if not results.is_dir():  # else it would seem that there are no results
+        raise SettingsError(f"there is no folder {results}")
+
+
+@command("results check", CheckOptions)
+def check(options: CheckOptions) -> int:
+    """Name the results whose settings are no longer those of their preset."""
+    from higl.run.naming import unnamed_changes
+    from higl.sweep.results import read_results
+
+    _check_folder(options.results)
+    found = read_results(options.results)
+    changed = [(result, unnamed_changes(result.config, result.variant)) for result in found]
+    changed = [(result, changes) for result, changes in changed if changes]
+    for result, changes in changed:
+        print(f"{result.path}: {', '.join(changes)}")
+    print(f"{len(changed)} of {counted(len(found), 'run')} differ from the preset in more than their names say")
+    return 1 if changed else 0
 
 
 results = group(
@@ -91,6 +138,7 @@ results = group(
     "Collect results of runs in a repository and write the results page.",
     {
         "add": (add, "copy settings, evaluations and facts of runs into results/"),
+        "check": (check, "name runs whose settings differ from the preset of today"),
         "table": (table, "write docs/results.md from results/, or check that it is up to date"),
     },
 )

@@ -56,7 +56,8 @@ def runs_table(states: list[RunState], width: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("run", overflow="fold")
     for name in ("state", "task", "algo", "reward", "seed")[: 5 if width >= _WIDE else 2]:
-        table.add_column(name, no_wrap=True)
+        # Long names of runs and tasks share the width: the longer is folded first.
+        table.add_column(name, no_wrap=name != "task", overflow="fold")
     for name in ("step", "done", "success"):
         table.add_column(name, justify="right", no_wrap=True)
     for state in states:

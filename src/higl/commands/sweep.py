@@ -6,7 +6,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +17,7 @@ from rich.text import Text
 
 from higl.commands.arguments import Argument, Cores, Folder, Switch
 from higl.commands.command import PICTURES, check_checkpoint_minutes, check_suffix, command, group
+from higl.commands.trust import TrustOptions, allow_module
 from higl.errors import RunFolderError, SettingsError
 from higl.run.files import CHECKPOINT_MINUTES
 from higl.run.naming import variant_name
@@ -24,12 +25,12 @@ from higl.run.process import prepare_process
 from higl.settings.config import Config, Preset
 from higl.sweep.backend import Backend
 from higl.sweep.board import runs_table
-from higl.sweep.catalogue import MAX_SEEDS, Entry, find_entry, read_catalogue
+from higl.sweep.catalogue import MAX_SEEDS, PAPER, Entry, find_entry, read_catalogue
 from higl.sweep.estimate import StepTimes, hours_left, measured, unmeasured, wall_hours
 from higl.sweep.local import LocalBackend, choose_cores
 from higl.sweep.plan import PlannedRun, make_plan, presets_text, read_status
 from higl.sweep.runner import print_summary, run_sweep
-from higl.text import counted, duration, steps_text
+from higl.text import counted, duration, module_in, steps_text
 
 _FILE_WIDTH = 160
 
@@ -76,7 +77,7 @@ class ShowSweepOptions(PlanOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(PlanOptions):
+class RunOptions(PlanOptions, TrustOptions):
     """Run a sweep, or continue it: one run per core, or one task or job per run on a cluster.
 
     Ctrl-C stops it after every run has saved. Finished runs are never repeated.
@@ -206,6 +207,9 @@ def run_entry(options: RunOptions) -> int:
     if options.ray is not None and ":" not in options.ray and options.ray not in ("auto", "local"):
         raise SettingsError(f"--ray {options.ray}: expected HOST:PORT, `local` or nothing")
     entry, plan = _plan(options)
+    for task in dict.fromkeys(run.config.task for run in plan):
+        allow_module(task, options.catalogue or PAPER, trust=options.trust)
+    plan = [replace(run, trusted=bool(module_in(run.config.task))) for run in plan]
     cores = choose_cores(options.cores)
     options.out.mkdir(parents=True, exist_ok=True)
     summary = run_sweep(plan, _backend(options, cores), Console(), entry.name)

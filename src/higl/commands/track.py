@@ -12,15 +12,17 @@ from typing import Annotated
 
 from higl.commands.arguments import Argument, Run
 from higl.commands.command import command, only_run
+from higl.commands.trust import TrustOptions, import_task_module
 from higl.errors import SettingsError, TrackerError
 from higl.run.folder import Lock
 from higl.run.process import handling
+from higl.run.reading import read_config, tested_in
 from higl.run.tracker_process import read_written, tracker_folder
 from higl.run.trackers import Tracker, make_tracker
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrackOptions:
+class TrackOptions(TrustOptions):
     """Write a run into a tracker: curves, evaluations, landmark maps and, when it is finished, a video.
 
     A run that is being trained is followed to its end. What the tracker has already written is not written again.
@@ -39,6 +41,8 @@ def track(options: TrackOptions) -> int:
         raise SettingsError("which tracker? --tracker wandb, --tracker trackio, or your own as --tracker module:Class")
     tracker = make_tracker(options.tracker)
     run = only_run(options.run, notices=False).path
+    if options.trust:  # else a run whose task has a module gets no video
+        import_task_module(tested_in(run, read_config(run)))
     folder = tracker_folder(run, options.tracker)
     folder.mkdir(parents=True, exist_ok=True)
     lock = Lock(folder)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
 from higl.commands.arguments import Argument, ArgumentParser, Switch, make_options
-from higl.commands.command import asks_for_help, check_checkpoint_minutes, one_line_errors
-from higl.commands.work import WorkOptions, with_earlier, work_on_run
+from higl.commands.command import agrees, asks_for_help, check_checkpoint_minutes, one_line_errors
+from higl.commands.trust import allow_module, import_task_module
+from higl.commands.work import WorkOptions, allow_stored, announce_work, with_earlier, work_on_run
 from higl.errors import SettingsError
 from higl.run.held import OTHER_SETTINGS, HeldRun, find_held_run, other_settings_text
 from higl.run.naming import run_name
 from higl.run.process import prepare_process
-from higl.run.reading import read_facts
+from higl.run.reading import how_to_continue, is_run, read_facts
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differences
-from higl.settings.layers import build_config, given_settings
+from higl.settings.layers import build_config, given_settings, setting_types
 from higl.settings.presets import has_preset
 
 
@@ -29,6 +29,8 @@ class TrainOptions(WorkOptions):
     """TOML file with settings; flags override it."""
     out: Annotated[Path | None, Argument(metavar="RUN", default="runs/TASK-REWARD-ALGO[-CHANGES]-SEED")] = None
     """Folder of the run."""
+    verbose: Switch = False
+    """Print all derived settings with their reasons, for a task without a preset."""
     resume: Switch = False
     """If the folder already holds this run, continue it without asking."""
 
@@ -61,23 +63,41 @@ def train(arguments: list[str]) -> int:
         return _show_help(flags, options)
     config = build_config(flags, options.config)
     out = options.out or default_folder(config)  # before settings are derived: what is given tells runs apart
+    if not is_run(out):
+        announce_work(out, config, options)
+    _import_task(config.task, flags, options)
+    scheduled: list[str] = []
     if not has_preset(config.task):
-        config = _derived(config, given_settings(flags, options.config), options)
-    held = find_held_run(out, config)
+        config, scheduled = _derived(config, given_settings(flags, options.config), options)
+    # A schedule that was derived for another number of steps is no other run.
+    held = find_held_run(out, config, set(setting_types(Config)) - set(scheduled))
     if held is not None:
         return _train_again(held, config, options)
     return work_on_run(out, config, options, new=True)
 
 
-def _derived(config: Config, given: set[str], options: TrainOptions) -> Config:
-    """Return the settings of a task without a preset, derived from its environment, and print them."""
+def _import_task(task: str, flags: Layer, options: TrainOptions) -> None:
+    """Import the module of the task if the user named it, or allows it for a task that the file of settings names."""
+    if "task" not in flags and options.config is not None:
+        allow_module(task, options.config, trust=options.trust, instead=f"the task, `higl train {task} ...`")
     prepare_process(options.cores, options.device)
+    for name in filter(None, [task, options.test_env]):
+        import_task_module(name)
+
+
+def _derived(config: Config, given: set[str], options: TrainOptions) -> tuple[Config, list[str]]:
+    """Return the settings of a task without a preset, derived from its environment, and print them.
+
+    And the names of those that were derived from the number of steps.
+    """
     from higl.envs.make import make_env
     from higl.settings.derive import derive_schedule, derive_settings
 
     say = None if options.quiet else print
-    config, _ = derive_settings(config, given, make_env(config.task, config.reward), say)
-    return derive_schedule(config, given, say)[0]
+    brief = not options.verbose
+    config, _ = derive_settings(config, given, make_env(config.task, config.reward), say, brief=brief)
+    config, schedule = derive_schedule(config, given, say, brief=brief)
+    return config, [derived.name for derived in schedule]
 
 
 def _show_help(flags: Layer, options: TrainOptions) -> int:
@@ -97,26 +117,23 @@ def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
     out, steps = held.folder, held.config.steps
     if held.state == OTHER_SETTINGS:
         raise SettingsError(held.reason)
+    facts = read_facts(out)
+    continuing = how_to_continue(out, facts, held.config)
     if steps < config.steps:
+        more = f" --steps {config.steps}" if facts.get("has_id", True) else ""
         raise SettingsError(
-            f"{out} holds this run with {steps} steps: `higl resume {out} --steps {config.steps}` continues it; "
-            "or choose another --out"
+            f"{out} holds this run with {steps} steps: `{continuing}{more}` continues it; or choose another --out"
         )
     if steps > config.steps:
         raise SettingsError(other_settings_text(out, differences(held.config, config, ["steps"])))
     if held.state == "finished":
         print(f"{out} holds this run, which is finished. `higl eval {out}` evaluates it.")
         return 0
-    if not options.resume and not _agrees(f"{out} already holds this run. Continue it?"):
-        raise SettingsError(f"{out} already holds this run: `higl resume {out}` continues it; or choose another --out")
-    facts = read_facts(out)
+    if not options.resume and not agrees(f"{out} already holds this run. Continue it?", default=True):
+        raise SettingsError(f"{out} already holds this run: `{continuing}` continues it; or choose another --out")
     if options.test_env not in (None, facts.get("test_env")):
         earlier = facts.get("test_env") or "the task's own"
         raise SettingsError(f"{out} holds this run with another test environment ({earlier}): choose another --out")
-    return work_on_run(out, config, with_earlier(options, facts), new=False)
-
-
-def _agrees(question: str) -> bool:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
-    return input(f"{question} [Y/n] ").strip().lower() in ("", "y", "yes")
+    announce_work(out, held.config, options)
+    allow_stored(out, facts, options)
+    return work_on_run(out, held.config, with_earlier(options, facts), new=False)

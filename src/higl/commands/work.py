@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from higl.commands.arguments import Argument, Cores, Device, Switch, TestEnv
+from higl.commands.trust import TrustOptions, allowed_name
 from higl.run.files import CHECKPOINT_MINUTES
-from higl.run.process import check_device, prepare_process
+from higl.run.naming import run_title
+from higl.run.process import check_device
 from higl.run.progress import make_progress
 from higl.run.stopping import StopAtSuccess
+from higl.run.tracker_process import recorded_trackers
 from higl.run.trackers import make_tracker
 from higl.settings.config import Config
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkOptions:
+class WorkOptions(TrustOptions):
     """Options that do not change what a run computes."""
 
     quiet: Switch = False
@@ -48,20 +51,41 @@ def with_earlier(options: Options, facts: Mapping[str, Any]) -> Options:
     return replace(options, **earlier)
 
 
-def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool) -> int:
-    """Start or continue a run in this process; return the exit code."""
+def announce_work(out: Path, config: Config, options: WorkOptions) -> None:
+    """Say at once what is being done: importing JAX and compiling take a while."""
+    if not options.quiet:
+        print(f"{run_title(config)}: {config.steps:,} steps in {out}; loading JAX and the environment", flush=True)
+
+
+def allow_stored(out: Path, facts: Mapping[str, Any], options: WorkOptions) -> None:
+    """Import what only the run's folder names, its test environment and its trackers, if the user trusts it.
+
+    Raises:
+        TaskError: the user does not allow it, or it cannot be imported.
+    """
+    if options.test_env is None and facts.get("test_env"):
+        allowed_name(None, facts["test_env"], out, trust=options.trust, option="--test-env")
+    for name in recorded_trackers(out):
+        named = name if options.tracker == name else None
+        allowed_name(named, name, out, trust=options.trust, option="--tracker")
+
+
+def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool, env: str | None = None) -> int:
+    """Start or continue a run in this process, which is prepared; return the exit code.
+
+    `env` replaces the name of the task.
+    """
     trackers = [] if options.tracker is None else [options.tracker]
     for name in trackers:
         make_tracker(name)  # fail here, before anything is written
     callbacks = [] if options.stop_at is None else [StopAtSuccess(options.stop_at)]
-    prepare_process(options.cores, options.device)
-    # Only now: these import JAX, which reads what the line above has set.
+    # Only now: these import JAX, which reads what `prepare_process` has set.
     from higl.envs.make import hinting_at_load
     from higl.envs.source import Source
 
-    source, observe_achieved = Source(config.task, options.test_env, config.reward), config.observe_achieved
-    with nullcontext() if new else hinting_at_load(out, config.task, config.algo):
-        env = source.training_env(
+    source, observe_achieved = Source(env or config.task, options.test_env, config.reward), config.observe_achieved
+    with nullcontext() if new else hinting_at_load(out, env or config.task, config.algo):
+        training_env = source.training_env(
             num_envs=config.num_envs, observe_achieved=observe_achieved, processes=options.processes
         )
     from higl.algo.policy import Spaces
@@ -71,12 +95,12 @@ def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool) -
     check_device(options.device)
     test_env = source.test_env(observe_achieved=observe_achieved)
     if options.test_env is not None:
-        check_same_spaces(Spaces.of(test_env), Spaces.of(env))
+        check_same_spaces(Spaces.of(test_env), Spaces.of(training_env))
     progress = make_progress(quiet=options.quiet)
     with open_training(
         out,
         config,
-        env,
+        training_env,
         test_env,
         new=new,
         progress=progress,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
+import difflib
+import re
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,8 +17,9 @@ from higl.envs.adapt import ObserveAchieved
 from higl.envs.check import check_env
 from higl.envs.ogbench import PREFIX, make_ogbench
 from higl.envs.robotics import register_robotics
+from higl.envs.trust import check_imported
 from higl.errors import TaskError
-from higl.text import did_you_mean
+from higl.text import SIMILAR, first_line
 
 
 def is_own(task: str) -> bool:
@@ -31,15 +33,16 @@ def make_env(
     """Make the environment of a task.
 
     Args:
-        task: short name of one of our tasks, one of OGBench's mazes (`ogbench:antmaze-medium`), or any Gymnasium id,
-            with its module in front if need be (`module:id`).
+        task: short name of one of our tasks, one of OGBench's mazes (`ogbench:antmaze-medium`), or any Gymnasium id.
+            The module of `module:id` must have been imported, see `higl.envs.trust`.
         reward: "sparse" or "dense"; only our own tasks use it.
         mode: "train" or "test"; only our own tasks and OGBench's use it.
         observe_achieved: put the achieved goal before the observation.
         options: passed on to `gymnasium.make`.
 
     Raises:
-        TaskError: there is no such task, or it is not goal-conditioned with vector observations and actions.
+        TaskError: there is no such task, its module has not been imported, or it is not goal-conditioned with vector
+            observations and actions.
     """
     return adapted(_make(task, reward, mode, options), observe_achieved)
 
@@ -52,50 +55,26 @@ def adapted(env: gymnasium.Env, observe_achieved: bool) -> gymnasium.Env:
 def _make(task: str, reward: str, mode: str, options: dict[str, Any]) -> gymnasium.Env:
     if is_own(task):
         return gymnasium.make(find_task(task).id, reward=reward, mode=mode, **options)
-    module, colon, name = task.rpartition(":")
+    name = task.rpartition(":")[2]
     if name.startswith("higl/"):  # Gymnasium finds some of these, but would ignore reward and mode
         raise TaskError(f"unknown task {task!r}{_nearest(name)}")
     if task.startswith(PREFIX):
         env = make_ogbench(task, mode, **options)
         check_env(env, task)
         return env
-    if colon:
-        _import_module(module, task)
+    check_imported(task)
     if task not in gymnasium.registry or "gymnasium_robotics" in sys.modules:
         register_robotics()
     try:
         env = gymnasium.make(task, **options)
     except gymnasium.error.Error as error:
-        raise TaskError(f"unknown task {task!r}{_nearest(task)} ({_first_line(error)})") from None
+        raise TaskError(f"unknown task {task!r}{_nearest(task)} ({first_line(error)})") from None
     except ModuleNotFoundError as error:
-        raise TaskError(f"task {task!r} needs a package that is not installed: {_first_line(error)}") from None
+        raise TaskError(f"task {task!r} needs a package that is not installed: {first_line(error)}") from None
     except Exception as error:  # the constructor may raise anything
-        raise TaskError(f"task {task!r}: making it raised {type(error).__name__}: {_first_line(error)}") from error
+        raise TaskError(f"task {task!r}: making it raised {type(error).__name__}: {first_line(error)}") from error
     check_env(env, task)
     return env
-
-
-def _import_module(module: str, task: str) -> None:
-    """Import the module in `module:id`, from an installed package or from the working directory.
-
-    Raises:
-        TaskError: there is no such module, or importing it fails.
-    """
-    here = str(Path.cwd())
-    if here not in sys.path:  # the `higl` command has the folder of its script there instead
-        sys.path.append(here)
-    try:
-        importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name == module.partition(".")[0]:
-            found = f"there is no module {error.name!r}, neither installed nor in {here}"
-        else:
-            found = f"importing {module!r} needs a package that is not installed: {_first_line(error)}"
-        raise TaskError(f"task {task!r}: {found}") from None
-    except Exception as error:
-        raise TaskError(
-            f"task {task!r}: importing {module!r} raised {type(error).__name__}: {_first_line(error)}"
-        ) from error
 
 
 @contextmanager
@@ -107,15 +86,20 @@ def hinting_at_load(run: Path, task: str, algo: str) -> Generator[None]:
         if is_own(task) or ":" in task:  # such a name is enough to make the environment
             raise
         raise TaskError(
-            f"{error}. If the run was trained in Python on an environment object, continue it in Python too: "
-            f"higl.{algo.upper()}.load({str(run)!r}, env)"
+            f"{error}. If the run was trained in Python on an environment object, give an id of that environment "
+            f"(--env ID) or use Python: higl.{algo.upper()}.load({str(run)!r}, env)"
         ) from None
 
 
 def _nearest(task: str) -> str:
+    """Suggest a task of a similar name; its version does not count, and the module stays."""
+    module, colon, name = task.rpartition(":")
     known = [name for own in TASKS for name in (own.name, own.id)] + list(gymnasium.registry)
-    return did_you_mean(task, known) or "; `higl tasks` lists the built-in tasks"
+    newest = {_without_version(name): name for name in known}
+    nearest = difflib.get_close_matches(_without_version(name), newest, n=1, cutoff=SIMILAR)
+    found = [f"{module}{colon}{newest[other]}" for other in nearest]
+    return f"; did you mean {found[0]}?" if found else "; `higl tasks` lists the built-in tasks"
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+def _without_version(name: str) -> str:
+    return re.sub(r"-v\d+$", "", name)

@@ -21,9 +21,9 @@ from gymnasium import spaces
 
 from higl.envs.maps import FREE, START, WALL, Maze
 from higl.errors import TaskError
-from higl.text import did_you_mean
+from higl.text import OGBENCH, did_you_mean
 
-PREFIX = "ogbench:"
+PREFIX = OGBENCH
 """Begins the names of these tasks."""
 
 _MAZES = re.compile(r"(?:point|ant|humanoid)maze-[a-z]+-v0")

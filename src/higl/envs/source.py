@@ -12,6 +12,7 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from higl.envs.adapt import make_vector
 from higl.envs.check import check_env
 from higl.envs.make import adapted, is_own, make_env
+from higl.envs.trust import check_imported, import_module_of
 from higl.errors import SettingsError, TaskError
 
 Single = str | gymnasium.Env | Callable[[], gymnasium.Env]
@@ -21,8 +22,19 @@ EnvironmentLike = Single | Sequence[Callable[[], gymnasium.Env]] | VectorEnv
 list or in Gymnasium's `SyncVectorEnv` or `AsyncVectorEnv`."""
 
 
+def import_named(*envs: EnvironmentLike | None) -> None:
+    """Import the modules of environments that the user gave by name.
+
+    Raises:
+        TaskError: there is no such module, or importing it fails.
+    """
+    for env in envs:
+        if isinstance(env, str):
+            import_module_of(env)
+
+
 class Source:
-    """Makes the training and test environments of one agent.
+    """Makes the training and test environments of one agent. Imports no modules: see `import_named`.
 
     Args:
         env: where training environments come from.
@@ -86,6 +98,8 @@ class Source:
             raise SettingsError(
                 "num_envs: one environment cannot be copied; give its Gymnasium id or a function that makes it"
             )
+        if isinstance(self._env, str):
+            check_imported(self._env)
         factories = [
             _Factory(each, self._reward, observe_achieved) for each in self._factories or [self._env] * num_envs
         ]
@@ -101,13 +115,14 @@ class Source:
 
 @dataclass(frozen=True)
 class _Factory:
-    """Makes a training environment in the process that calls it."""
+    """Makes a training environment in the process that calls it, for a task that the user has allowed."""
 
     source: Single
     reward: str
     observe_achieved: bool
 
     def __call__(self) -> gymnasium.Env:
+        import_named(self.source)
         return adapted(_make(self.source, self.reward, "train"), self.observe_achieved)
 
 

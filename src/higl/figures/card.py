@@ -105,7 +105,7 @@ def write_card(
 
 def _measure(run: Run, seed: int, episodes: int) -> Evaluation:
     """Measure a run's policy where the run was evaluated."""
-    return measure_policy(policy_path(run.path), seed, episodes, run.facts.get("test_env"))
+    return measure_policy(policy_path(run.path), seed, episodes, run.facts.get("test_env") or run.task)
 
 
 def _check(runs: Sequence[Run], folder: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from higl.run.naming import algorithm_title, task_title
 from higl.run.reading import Run, as_number
 from higl.settings.flat import differing
-from higl.text import value_text
+from higl.text import counted, value_text
 
 ALGORITHM_ORDER = ("higl", "hrac", "hiro")
 """Order of the algorithms in figures and tables."""
@@ -28,7 +28,7 @@ class Group:
         algo: algorithm.
         label: the algorithm, and the settings in which other groups of the same task and algorithm differ.
         variant: number of the group among those.
-        runs: one for each seed.
+        runs: ordered by seed; usually one for each.
     """
 
     task: str
@@ -36,6 +36,30 @@ class Group:
     label: str
     variant: int
     runs: tuple[Run, ...]
+
+    @property
+    def by_seed(self) -> list[list[int]]:
+        """Places of the runs of each seed; a run whose seed is unknown counts as a seed of its own."""
+        places: dict[int | str, list[int]] = {}
+        for place, run in enumerate(self.runs):
+            places.setdefault(f"unknown {place}" if run.seed is None else run.seed, []).append(place)
+        return list(places.values())
+
+    @property
+    def seeds_text(self) -> str:
+        """Number of seeds, and of runs if there are more: '2 seeds, 3 runs'."""
+        seeds, runs = len(self.by_seed), len(self.runs)
+        return counted(seeds, "seed") + (f", {counted(runs, 'run')}" if runs > seeds else "")
+
+
+def repeated_seeds(runs: Sequence[Run]) -> list[str]:
+    """Return a notice for each seed of a group that has several runs."""
+    notices = []
+    for group in group_runs(runs):
+        for same in ([group.runs[place] for place in places] for places in group.by_seed if len(places) > 1):
+            what = f"{len(same)} runs have seed {same[0].seed} ({', '.join(run.name for run in same)})"
+            notices.append(f"{group.task}, {group.label}: {what}: their mean counts as one seed.")
+    return notices
 
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:

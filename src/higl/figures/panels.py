@@ -149,7 +149,7 @@ def evaluation_panels(
     """Return a panel for each task with a curve for each group of runs; with `iqm` also one over all tasks."""
     method = _Method(column, automatic_smoothing(runs) if smoothing is None else smoothing, spread, iqm)
     groups = group_runs(runs)
-    one_seed = all(len(group.runs) == 1 for group in groups)
+    one_seed = all(len(group.by_seed) == 1 for group in groups)
     panels = []
     for task, members in _by_task(groups).items():
         grid = _grid(members)
@@ -191,8 +191,8 @@ def _column(columns: Columns, name: str) -> np.ndarray:
 
 
 def _curve(group: Group, grid: np.ndarray, method: _Method) -> Curve:
-    scores = _scores(group.runs, grid, method)
-    label = f"{group.label} ({counted(len(group.runs), 'seed')})"
+    scores = _per_seed(group, _scores(group.runs, grid, method))
+    label = f"{group.label} ({group.seeds_text})"
     curve = _curve_of_scores(group, label, grid, scores, method.spread)
     if not method.iqm:
         return curve
@@ -203,11 +203,16 @@ def _curve(group: Group, grid: np.ndarray, method: _Method) -> Curve:
 
 
 def _curve_of_scores(group: Group, label: str, steps: np.ndarray, scores: np.ndarray, spread: Spread) -> Curve:
-    """Return mean and spread of scores [R, N] at the steps that any run has reached."""
+    """Return mean and spread of scores [S, N] at the steps that any seed has reached."""
     count = np.isfinite(scores).sum(axis=0)
     kept = count > 0
     band = mean_and_spread(scores[:, kept], spread)
-    return Curve(label, group.algo, group.variant, steps[kept], *band, count[kept], len(group.runs))
+    return Curve(label, group.algo, group.variant, steps[kept], *band, count[kept], len(scores))
+
+
+def _per_seed(group: Group, scores: np.ndarray) -> np.ndarray:
+    """Average the runs of each seed, where there are several: [R, N] to [S, N]."""
+    return np.stack([mean_and_spread(scores[places], "none")[0] for places in group.by_seed])
 
 
 def _all_finite(scores: np.ndarray) -> np.ndarray:
@@ -221,13 +226,15 @@ def _curves_over_tasks(groups: Sequence[Group], method: _Method) -> list[Curve]:
     tasks = _by_task(groups)
     curves = []
     for algo in dict.fromkeys(group.algo for group in groups):
-        strata = [[run for group in members if group.algo == algo for run in group.runs] for members in tasks.values()]
+        strata = [[group for group in members if group.algo == algo] for members in tasks.values()]
         if not all(strata):
             continue
-        scores = [_scores(runs, grid, method) for runs in strata]
+        scores = [
+            np.concatenate([_per_seed(group, _scores(group.runs, grid, method)) for group in some]) for some in strata
+        ]
         kept = _all_finite(np.concatenate(scores))
         band = stratified_bootstrap([stratum[:, kept] for stratum in scores])
-        total = sum(map(len, strata))
+        total = sum(map(len, scores))
         label = f"{algorithm_title(algo)} ({counted(total, 'run')})"
         curves.append(Curve(label, algo, 0, grid[kept], *band, np.full(kept.sum(), total), total))
     return curves
@@ -259,7 +266,7 @@ def metric_panels(runs: Sequence[Run], names: dict[str, str], spread: Spread = "
 
 def _metric_curve(group: Group, name: str, edges: np.ndarray, spread: Spread) -> Curve:
     scores = np.stack([binned(run.metrics["step"], _column(run.metrics, name), edges) for run in group.runs])
-    return _curve_of_scores(group, group.label, (edges[1:] + edges[:-1]) / 2, scores, spread)
+    return _curve_of_scores(group, group.label, (edges[1:] + edges[:-1]) / 2, _per_seed(group, scores), spread)
 
 
 @dataclass(frozen=True)

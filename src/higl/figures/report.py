@@ -22,6 +22,7 @@ from markupsafe import Markup
 from higl import __version__
 from higl.figures import svg
 from higl.figures.goal_space import goal_size, load_snapshots, projections, success_of
+from higl.figures.groups import repeated_seeds
 from higl.figures.panels import LOSSES, PROGRESS, Panel, StageTimes, evaluation_panels, metric_panels, stage_times
 from higl.figures.statistics import SMOOTHED_EVALUATIONS, rolling_mean
 from higl.figures.style import dashes, stage_colour
@@ -94,6 +95,7 @@ class RunSection:
     key: str
     run: Run
     last_success: str
+    last_success_at_end: str
     best_success: str
     facts: dict[str, str]
     maps: Maps | None
@@ -138,7 +140,7 @@ def build_report(
         .render(
             title=_title(runs),
             made=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(now)),
-            notices=notices_of(runs),
+            notices=[*notices_of(runs), *repeated_seeds(runs)],
             success=success,
             sections=sections,
             data=data,
@@ -209,13 +211,15 @@ def _success_charts(runs: Sequence[Run]) -> list[Chart]:
 def _run_section(run: Run, key: str) -> RunSection:
     panels = metric_panels([run], PROGRESS | LOSSES | _SELECTED)
     times = stage_times(run)
-    last, best = _success_rates(run)
+    last, best = _success_rates(run, "success")
+    at_end, _ = _success_rates(run, "success_at_end", unknown="-")
     return RunSection(
         key=key,
         run=run,
         last_success=last,
+        last_success_at_end=at_end,
         best_success=best,
-        facts=_key_facts(run, times, last, best),
+        facts=_key_facts(run, times, last, at_end, best),
         maps=_maps(run),
         video=_video(run),
         training=[Chart(f"{key}-chart-{number}", panel.quantity, panel) for number, panel in enumerate(panels, 1)],
@@ -225,12 +229,13 @@ def _run_section(run: Run, key: str) -> RunSection:
     )
 
 
-def _key_facts(run: Run, times: StageTimes | None, last: str, best: str) -> dict[str, str]:
+def _key_facts(run: Run, times: StageTimes | None, last: str, at_end: str, best: str) -> dict[str, str]:
     planned = run.settings.get("steps")
     share = f" of {steps_text(planned)}" if isinstance(planned, int) else ""
     facts = {
         "steps": f"{steps_text(run.last_step)}{share}",
         "success (last 5 evaluations)": last,
+        "at the last step (last 5)": at_end,
         "success (best 5)": best,
     }
     clock = run.metrics.get("time", np.zeros(0))
@@ -241,12 +246,12 @@ def _key_facts(run: Run, times: StageTimes | None, last: str, best: str) -> dict
     return facts
 
 
-def _success_rates(run: Run) -> tuple[str, str]:
+def _success_rates(run: Run, column: str, unknown: str = "none yet") -> tuple[str, str]:
     """Return the mean success of the last five evaluations, and the best mean of five in a row."""
-    values = run.evaluations.get("success", np.zeros(0))
+    values = run.evaluations.get(column, np.zeros(0))
     values = values[np.isfinite(values)]
     if len(values) == 0:
-        return "none yet", "none yet"
+        return unknown, unknown
     means = rolling_mean(values, SMOOTHED_EVALUATIONS)
     return f"{means[-1]:.0%}", f"{means.max():.0%}"
 

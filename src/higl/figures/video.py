@@ -59,6 +59,7 @@ def make_video(
     run: Run,
     path: Path,
     *,
+    task: str | None = None,
     episodes: int = 1,
     seed: int = 0,
     best: int = 0,
@@ -72,6 +73,7 @@ def make_video(
     Args:
         run: the run whose policy acts.
         path: mp4 file to write.
+        task: task whose environment to make, its module imported; None: the one that the run was tested in.
         episodes: number of episodes to show.
         seed: seed of the episodes, the same as that of `higl eval`.
         best: run this many episodes and show the best of them; 0 shows the first ones.
@@ -91,7 +93,7 @@ def make_video(
     from higl.run.policy_file import load_policy
 
     policy, config = load_policy(policy_path(run.path))
-    env = _make_env(run, config, size)
+    env = _make_env(run, config, task or run.facts.get("test_env") or config.task, size)
     try:
         takes = _takes(env, policy, seed, max(best, episodes), whole)
         if best:
@@ -110,18 +112,17 @@ def make_video(
     return f"{path}: {counted(len(takes), 'episode')}{of}, {reached} reached the goal{how}"
 
 
-def _make_env(run: Run, config: Config, size: int) -> Any:
+def _make_env(run: Run, config: Config, task: str, size: int) -> Any:
     from higl.envs.make import hinting_at_load, is_own
     from higl.run.measure import make_test_env
 
-    name = run.facts.get("test_env")
-    if is_own(name or config.task):
-        return make_test_env(config, name, render_mode="rgb_array", width=size, height=size)
-    with hinting_at_load(run.path, config.task, config.algo):
+    if is_own(task):
+        return make_test_env(config, task, render_mode="rgb_array", width=size, height=size)
+    with hinting_at_load(run.path, task, config.algo):
         try:
-            return make_test_env(config, name, render_mode="rgb_array")
+            return make_test_env(config, task, render_mode="rgb_array")
         except TaskError:  # the environment may draw nothing and have no such option
-            return make_test_env(config, name)
+            return make_test_env(config, task)
 
 
 def _takes(env: Any, policy: Policy, seed: int, count: int, whole: bool) -> list[Take]:

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -31,8 +32,9 @@ from higl.algo.episodes import collect_episode
 from higl.algo.forward import MLP
 from higl.algo.high import relabel
 from higl.algo.landmarks import Landmarks, sample_landmarks
-from higl.algo.learner import Learner
+from higl.algo.learner import Learner, LearnerState
 from higl.algo.policy import Spaces
+from higl.algo.products import resolved_precision
 from higl.algo.replay import sample
 from higl.algo.subgoals import low_view
 from higl.envs import find_task
@@ -41,13 +43,15 @@ from higl.envs.maps import WALL
 from higl.run.checkpoint import Checkpoints, Counters, learner_arrays
 from higl.run.files import CHECKPOINT_MINUTES
 from higl.run.measure import evaluate, make_test_env
-from higl.settings.config import AdjacencyConfig, Algorithm, Config
+from higl.run.timing import ProductRate, best_time
+from higl.settings.config import AdjacencyConfig, Algorithm, Config, Precision
+from higl.settings.flat import flat_config
 from higl.settings.presets import preset
 
-# A stage's time is the best of this many: other processes on the machine only make it longer.
-REPEATS = 5
+# Rounds in which all stages are timed; the best counts, because a slow minute of a shared machine affects only some.
 ROUNDS = 3
 EPISODES_BEFORE = 4
+_PLAIN_LINE_SECONDS = 10.0
 # Cells of the goal space that a run visits. In a maze these are its floor (112 in Ant Maze U, whose runs found 112 to
 # 121). With random actions the arms visited 1,700 in 20,000 steps. For other tasks the number is a guess.
 ARM_CELLS, OTHER_CELLS = 1_500, 150
@@ -71,37 +75,6 @@ class Stage:
     def share_of(self, rate: float) -> float | None:
         """Return the stage's FLOP/s as a share of the matrix product rate; None if its FLOPs are unknown."""
         return self.flops / self.seconds / rate if self.flops else None
-
-
-def best_time(call: Callable[[], Any], repeats: int = REPEATS) -> float:
-    """Return the shortest of several timings of a call, after one call to compile it."""
-    jax.block_until_ready(call())
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        jax.block_until_ready(call())
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def gemm_rate(batch: int, width: int, loops: int = 600) -> float:
-    """Return the machine's matrix product rate in FLOP/s, at the shapes of a hidden layer's update.
-
-    One pass is the three products of such a layer: forward, gradient of the input, gradient of the weight.
-    """
-
-    def body(_: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        x, weight = carry
-        forward = x @ weight
-        back = forward @ weight.T
-        grad = x.T @ back
-        # The scales keep the numbers finite; everything is used, so nothing is optimised away.
-        return back * (1.0 / width), weight * 0.5 + grad * 1e-9
-
-    x = jax.random.normal(jax.random.key(0), (batch, width))
-    weight = jax.random.normal(jax.random.key(1), (width, width)) * width**-0.5
-    run = jax.jit(lambda x, weight: jax.lax.fori_loop(0, loops, body, (x, weight)))
-    return loops * 3 * 2 * batch * width * width / best_time(lambda: run(x, weight))
 
 
 def mlp_flops(params: MLP, rows: float) -> float:
@@ -140,11 +113,17 @@ def adjacency_pairs(config: AdjacencyConfig, cells: int, adjacent_per_cell: floa
     return limit * (limit - 1) / 2 + cells * adjacent_per_cell
 
 
+# Says what is being measured.
+Tell = Callable[[str], None]
+
+
 class Bench:
     """Times the stages of one configuration on its real environment."""
 
-    def __init__(self, config: Config):
-        self.config = config
+    def __init__(self, config: Config, tell: Tell = lambda text: None):
+        self.config, self.tell = config, tell
+        self._programs: dict[str, Callable[..., jax.Array]] = {}
+        self.tell("episodes")
         self.env = make_env(config.task, config.reward, observe_achieved=config.observe_achieved)
         self.learner = Learner(config, Spaces.of(self.env))
         self.stages = self.learner.stages
@@ -169,7 +148,8 @@ class Bench:
 
     def _environment(self) -> list[Stage]:
         """Time the environment's steps and the policy's actions separately."""
-        policy, count = self.learner.tested_policy, 200
+        self.tell("environment")
+        policy, count = self.learner.tested_policy, 100
         rng = np.random.default_rng(0)
         low, high = np.asarray(self.learner.spaces.action_low), np.asarray(self.learner.spaces.action_high)
         actions = rng.uniform(low, high, (count, len(low)))
@@ -196,13 +176,15 @@ class Bench:
 
     def _low(self) -> Stage:
         """Time the low level's update."""
-        count, learner = 200, self.learner
+        self.tell("low update")
+        count, learner = 25, self.learner
         seconds = best_time(lambda: learner.train_low(jax.random.key(0), jnp.asarray(count)))
         flops = td3_flops(learner.state.low, self.config.low.batch_size)
         return Stage("low update", seconds / count, 1.0, flops)
 
     def _high(self) -> list[Stage]:
         """Time the high level's update, and each of its parts."""
+        self.tell("high update")
         config, learner = self.config, self.learner
         count = -(-self.episode_steps // config.high.period)
         per_step = 1 / config.high.period
@@ -214,9 +196,10 @@ class Bench:
         if config.high.relabel:
             rows = batch * config.high.period * (config.high.relabel_candidates + 2)
             flops = mlp_flops(state.low.networks.actor, rows)
-            parts.append(Stage("relabel", self._loop(self._relabel, count), per_step, flops, "high update"))
+            seconds = self._loop("relabel", self._relabel)
+            parts.append(Stage("relabel", seconds, per_step, flops, "high update"))
         if config.uses_landmarks:
-            parts += self._planner(count, per_step)
+            parts += self._planner(per_step)
         update = whole - sum(part.seconds for part in parts)
         flops = td3_flops(state.high, batch)
         if config.reads_adjacency_network:
@@ -224,8 +207,9 @@ class Bench:
         parts.append(Stage("update", update, per_step, flops, "high update"))
         return [Stage("high update", whole, per_step, sum(part.flops for part in parts)), *parts]
 
-    def _planner(self, count: int, per_step: float) -> list[Stage]:
+    def _planner(self, per_step: float) -> list[Stage]:
         """Time the planner's parts, each as what it adds to the previous ones; the graph is built once per episode."""
+        self.tell("planner")
         config, batch = self.config.landmarks, self.config.high.batch_size
         total = config.coverage + config.novelty
         near = min(config.neighbours or total, total)
@@ -235,11 +219,11 @@ class Bench:
             return mlp_flops(networks.actor, pairs) + 2 * mlp_flops(networks.critics[0], pairs)
 
         per_update = self.config.high.period / self.episode_steps
-        sampled = per_update * self._loop(self._sample_landmarks, count)
-        graph = per_update * self._loop(partial(self.stages.graph, self.learner.state), count)
-        fixed = self.stages.graph(self.learner.state, jax.random.key(0))
-        weighed = self._loop(partial(self._weigh, fixed), count)
-        selected = self._loop(partial(self._select, fixed), count)
+        sampled = per_update * self._loop("landmarks", self._sample_landmarks)
+        graph = per_update * self._loop("graph", self.stages.graph)
+        fixed = jax.jit(self.stages.graph)(self.learner.state, jax.random.key(0))
+        weighed = self._loop("weights", self._weigh, fixed)
+        selected = self._loop("selection", self._select, fixed)
         pairs = batch * (2 * near + 1)
         return [
             Stage("landmarks", sampled, per_step, 0.0, "high update"),
@@ -248,42 +232,49 @@ class Bench:
             Stage("shortest path", max(selected - weighed, 0.0), per_step, 0.0, "high update"),
         ]
 
-    def _loop(self, part: Callable[[jax.Array], Any], count: int) -> float:
-        """Return the time of one call of a part, from a compiled loop of several calls with different keys."""
+    def _loop(self, name: str, part: Callable[..., Any], *arguments: Any, count: int = 10) -> float:
+        """Return the time of one call of a part, from a compiled loop of several calls with different keys.
 
-        def body(index: jax.Array, total: jax.Array) -> jax.Array:
-            leaves = jax.tree.leaves(part(jax.random.fold_in(jax.random.key(0), index)))
-            return total + sum(jnp.sum(leaf.astype(jnp.float32)) for leaf in leaves)
+        The learner's state is an argument: compiled in as constants, its buffers would take a minute.
+        """
 
-        run = jax.jit(lambda: jax.lax.fori_loop(0, count, body, jnp.zeros(())))
-        return best_time(run) / count
+        def run(state: LearnerState, *arguments: Any) -> jax.Array:
+            def body(index: jax.Array, total: jax.Array) -> jax.Array:
+                key = jax.random.fold_in(jax.random.key(0), index)
+                leaves = jax.tree.leaves(part(state, *arguments, key))
+                return total + sum(jnp.sum(leaf.astype(jnp.float32)) for leaf in leaves)
 
-    def _rows(self, key: jax.Array) -> Any:
-        return sample(self.learner.state.high_buffer, key, self.config.high.batch_size)
+            return jax.lax.fori_loop(0, count, body, jnp.zeros(()))
 
-    def _relabel(self, key: jax.Array) -> jax.Array:
-        state = self.learner.state
+        program = self._programs.setdefault(name, jax.jit(run))
+        return best_time(lambda: program(self.learner.state, *arguments)) / count
+
+    def _rows(self, state: LearnerState, key: jax.Array) -> Any:
+        return sample(state.high_buffer, key, self.config.high.batch_size)
+
+    def _relabel(self, state: LearnerState, key: jax.Array) -> jax.Array:
+        stages, actor, rows = self.stages, state.low.networks.actor, self._rows(state, key)
         view = low_view(self.config.low, state.seen)
-        return relabel(self.config.high, self.stages.limit, state.low.networks.actor, view, self._rows(key), key)
+        return relabel(self.config.high, stages.limit, actor, view, rows, key, stages.affine)
 
-    def _sample_landmarks(self, key: jax.Array) -> Landmarks:
-        state = self.learner.state
+    def _sample_landmarks(self, state: LearnerState, key: jax.Array) -> Landmarks:
         return sample_landmarks(self.config.landmarks, state.low_buffer, state.novelty.queue, key)
 
-    def _query(self, key: jax.Array) -> planner.Query:
-        rows = self._rows(key)
+    def _query(self, state: LearnerState, key: jax.Array) -> planner.Query:
+        rows = self._rows(state, key)
         return planner.Query(rows.observation, rows.achieved, rows.desired)
 
-    def _weigh(self, graph: planner.Graph, key: jax.Array) -> planner.EndpointEdges:
-        distance = self.stages.distance(self.learner.state)
-        return planner.endpoint_edges(self.config.landmarks, distance, graph, self._query(key))
+    def _weigh(self, state: LearnerState, graph: planner.Graph, key: jax.Array) -> planner.EndpointEdges:
+        distance, query = self.stages.distance(state), self._query(state, key)
+        return planner.endpoint_edges(self.config.landmarks, distance, graph, query)
 
-    def _select(self, graph: planner.Graph, key: jax.Array) -> planner.Selection:
-        distance = self.stages.distance(self.learner.state)
-        return planner.plan(self.config.landmarks, distance, graph, self._query(key))
+    def _select(self, state: LearnerState, graph: planner.Graph, key: jax.Array) -> planner.Selection:
+        distance, query = self.stages.distance(state), self._query(state, key)
+        return planner.plan(self.config.landmarks, distance, graph, query)
 
     def _novelty(self) -> Stage:
         """Time the novelty predictor's update."""
+        self.tell("novelty update")
         count, learner = 50, self.learner
         seconds = best_time(lambda: learner.train_novelty(jax.random.key(0), jnp.asarray(count)))
         flops = 4 * mlp_flops(learner.state.novelty.predictor, self.config.novelty.batch_size)
@@ -291,6 +282,7 @@ class Bench:
 
     def _adjacency(self) -> Stage:
         """Time a batch of the adjacency network; each training has several epochs over the pairs of cells."""
+        self.tell("adjacency update")
         config, matrix = self.config.adjacency, self.learner.matrix
         pairs = adjacency_pairs(config, explored_cells(self.config), len(matrix.codes) / len(matrix))
         calls = epoch_batches(config, matrix, np.random.default_rng(0))
@@ -302,33 +294,38 @@ class Bench:
 
     def _evaluation(self) -> Stage:
         """Time an evaluation episode."""
-        config, policy = self.config, self.learner.policy
-        env = make_test_env(config)
-        seconds = best_time(lambda: evaluate(env, policy, [0]), repeats=2)
+        self.tell("evaluation")
+        env, policy = make_test_env(self.config), self.learner.policy
+        seconds = best_time(lambda: evaluate(env, policy, [0]))
         return Stage("evaluation", seconds, self.config.evaluation.episodes / self.config.evaluation.every)
 
     def checkpoint_seconds(self) -> float:
         """Return the time to save a checkpoint with full buffers."""
+        self.tell("checkpoint")
         state = self.learner.state
         low = state.low_buffer._replace(size=jnp.asarray(self.config.low.buffer_size, jnp.int32))
         high = state.high_buffer._replace(size=jnp.asarray(self.config.high.buffer_size, jnp.int32))
         self.learner.state = state._replace(low_buffer=low, high_buffer=high)
         with tempfile.TemporaryDirectory() as folder:
             checkpoints = Checkpoints(Path(folder))
-            seconds = best_time(lambda: checkpoints.save(learner_arrays(self.learner), Counters()) and None, repeats=2)
+            start = time.perf_counter()
+            checkpoints.save(learner_arrays(self.learner), Counters())
+            seconds = time.perf_counter() - start
         self.learner.state = state
         return seconds
 
 
 @dataclass(frozen=True)
 class Report:
-    """The stages of one configuration, beside the machine's matrix product rate (FLOP/s)."""
+    """The stages of one configuration, beside the machine's matrix product rates in fp32 and bf16 (FLOP/s)."""
 
     task: str
     algo: str
     landmarks: int
     relabel: bool
+    precision: Precision
     gemm_rate: float
+    bf16_gemm_rate: float
     stages: list[Stage]
     checkpoint_seconds: float
 
@@ -336,6 +333,11 @@ class Report:
     def milliseconds_per_step(self) -> float:
         """Return the time of one environment step, all stages included."""
         return sum(stage.milliseconds_per_step for stage in self.stages if stage.part_of is None)
+
+    @property
+    def mflop_equivalents(self) -> float:
+        """Return the MFLOPs that the machine's fp32 matrix products perform in the time of one environment step."""
+        return 1e-9 * self.milliseconds_per_step * self.gemm_rate
 
     @property
     def checkpoint_share(self) -> float:
@@ -352,6 +354,7 @@ class Report:
         return asdict(self) | {
             "stages": stages,
             "milliseconds_per_step": self.milliseconds_per_step,
+            "mflop_equivalents": self.mflop_equivalents,
             "checkpoint_share": self.checkpoint_share,
         }
 
@@ -361,43 +364,66 @@ def run_bench(config: Config) -> Report:
     return run_benches([config])[0]
 
 
-def run_benches(configs: list[Config]) -> list[Report]:
+def run_benches(configs: list[Config], tell: Tell = lambda text: None) -> list[Report]:
     """Measure configurations and the machine in turns, and keep the best time of each stage.
 
     On a shared machine, a slow minute would otherwise affect only one of them.
     """
-    benches = [Bench(config) for config in configs]
-    rates = [0.0] * len(configs)
+    names = [f"{config.algo} on {config.task}" for config in configs]
+    benches = [
+        Bench(config, lambda text, name=name: tell(f"{name}: {text}"))
+        for config, name in zip(configs, names, strict=True)
+    ]
+    shapes = [(config.low.batch_size, max(config.low.hidden)) for config in configs]
+    kinds: tuple[Precision, ...] = ("fp32", "bf16")
+    rates = {(shape, kind): ProductRate(*shape, kind) for shape in shapes for kind in kinds}
+    best = dict.fromkeys(rates, 0.0)
     measured: list[list[list[Stage]]] = [[] for _ in configs]
     for _ in range(ROUNDS):
         for place, bench in enumerate(benches):
-            rate = gemm_rate(bench.config.low.batch_size, max(bench.config.low.hidden))
-            rates[place] = max(rates[place], rate)
+            tell("matrix products")
+            for kind in kinds:
+                which = shapes[place], kind
+                best[which] = max(best[which], rates[which].measure())
             measured[place].append(bench.measure())
     reports = []
-    for bench, rate, rounds in zip(benches, rates, measured, strict=True):
-        config = bench.config
+    for bench, shape, rounds in zip(benches, shapes, measured, strict=True):
         stages = [min(same, key=lambda stage: stage.seconds) for same in zip(*rounds, strict=True)]
-        total = config.landmarks.coverage + config.landmarks.novelty if config.uses_landmarks else 0
-        seconds = bench.checkpoint_seconds()
-        reports.append(Report(config.task, config.algo, total, config.high.relabel, rate, stages, seconds))
+        reports.append(_report(bench, stages, best[shape, "fp32"], best[shape, "bf16"]))
     return reports
 
 
-def start_up_seconds(task: str, algo: Algorithm) -> dict[str, float]:
+def _report(bench: Bench, stages: list[Stage], rate: float, bf16_rate: float) -> Report:
+    config = bench.config
+    return Report(
+        task=config.task,
+        algo=config.algo,
+        landmarks=config.landmarks.coverage + config.landmarks.novelty if config.uses_landmarks else 0,
+        relabel=config.high.relabel,
+        precision=resolved_precision(config.precision),
+        gemm_rate=rate,
+        bf16_gemm_rate=bf16_rate,
+        stages=stages,
+        checkpoint_seconds=bench.checkpoint_seconds(),
+    )
+
+
+def start_up_seconds(config: Config, tell: Tell = lambda text: None) -> dict[str, float]:
     """Return the seconds from start to a first trained episode, with an empty and with a full cache."""
     code = (
         "from higl.run.process import prepare_process; prepare_process()\n"
-        "from higl.run.bench import Bench; from higl.settings.presets import preset\n"
-        f"bench = Bench(preset({task!r}, {algo!r})); bench.learner.learn(bench.episode)\n"
+        "import json, sys; from higl.run.bench import Bench; from higl.settings.layers import complete_config\n"
+        "bench = Bench(complete_config(json.loads(sys.argv[1]))); bench.learner.learn(bench.episode)\n"
     )
     seconds = {}
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"XDG_CACHE_HOME": folder}
         environment.pop("JAX_COMPILATION_CACHE_DIR", None)
         for name in ("cold", "warm"):
+            tell(f"{name} start")
             start = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+            command = [sys.executable, "-c", code, json.dumps(flat_config(config))]
+            subprocess.run(command, check=True, env=environment)
             seconds[name] = time.perf_counter() - start
     return seconds
 
@@ -407,11 +433,12 @@ def print_report(report: Report) -> None:
     landmarks = f", {report.landmarks} landmarks" if report.landmarks else ""
     table = Table(
         box=box.SIMPLE_HEAD,
-        title=f"{report.algo} on {report.task}{landmarks}{', relabelled' if report.relabel else ''}: "
-        f"{report.milliseconds_per_step:.2f} ms per step; matrix products {report.gemm_rate / 1e9:.1f} GFLOP/s",
+        title=f"{report.algo} on {report.task}{landmarks}{', relabelled' if report.relabel else ''}, "
+        f"{report.precision}: {report.milliseconds_per_step:.2f} ms per step = "
+        f"{report.mflop_equivalents:.0f} MFLOP-equivalents",
     )
-    for name in ("stage", "ms / call", "calls / step", "ms / step", "MFLOP / call", "share of rate"):
-        table.add_column(name, justify="left" if name == "stage" else "right")
+    for name in ("stage", "ms / call", "calls / step", "ms / step", "MFLOP / call", "share of fp32 rate"):
+        table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=name == "stage")
     for stage in report.stages:
         share = stage.share_of(report.gemm_rate)
         table.add_row(
@@ -425,27 +452,34 @@ def print_report(report: Report) -> None:
     console = Console()
     console.print(table)
     console.print(
+        f"matrix products: {report.gemm_rate / 1e9:.1f} GFLOP/s in fp32, {report.bf16_gemm_rate / 1e9:.1f} in bf16; "
         f"checkpoint with full buffers: {report.checkpoint_seconds:.2f} s, {report.checkpoint_share:.2%} of a run"
     )
 
 
-def run(
-    task: str,
-    algos: tuple[Algorithm, ...],
-    landmarks: int | None,
-    relabel_subgoals: bool,
-    json_file: Path | None,
-    cold: bool,
-) -> None:
-    """Measure algorithms on a task in turns; print the tables, and how each compares with the last."""
-    configs = []
-    for algo in algos:
-        config = preset(task, algo)
-        if landmarks is not None:
-            config = replace(config, landmarks=replace(config.landmarks, coverage=landmarks, novelty=landmarks))
-        config = replace(config, high=replace(config.high, relabel=relabel_subgoals))
-        configs.append(config)
-    reports = run_benches(configs)
+@contextmanager
+def telling() -> Generator[Tell]:
+    """Show on standard error what is being measured: in a terminal one changing line, elsewhere a line now and then."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with console.status("starting") as status:
+            yield status.update
+        return
+    next_line = time.monotonic()
+
+    def tell(text: str) -> None:
+        nonlocal next_line
+        if time.monotonic() >= next_line:
+            next_line = time.monotonic() + _PLAIN_LINE_SECONDS
+            print(text, file=sys.stderr, flush=True)
+
+    yield tell
+
+
+def run(configs: list[Config], json_file: Path | None = None, *, cold: bool = False) -> None:
+    """Measure configurations in turns; print the tables, and how each compares with the last."""
+    with telling() as tell:
+        reports = run_benches(configs, tell)
     for report in reports:
         print_report(report)
     last = reports[-1]
@@ -454,7 +488,8 @@ def run(
         print(f"an environment step of {report.algo} costs {ratio:.2f} x that of {last.algo}")
     result: dict[str, Any] = {"reports": [report.as_dict() for report in reports]}
     if cold:
-        result["start_up_seconds"] = start_up_seconds(task, algos[0])
+        with telling() as tell:
+            result["start_up_seconds"] = start_up_seconds(configs[0], tell)
         print(
             "start-up to the first trained episode: {cold:.1f} s cold, {warm:.1f} s warm".format(
                 **result["start_up_seconds"]
@@ -462,3 +497,21 @@ def run(
         )
     if json_file is not None:
         json_file.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def bench_configs(
+    task: str,
+    algos: tuple[Algorithm, ...],
+    *,
+    landmarks: int | None = None,
+    relabel_subgoals: bool = False,
+    precision: Precision = "auto",
+) -> list[Config]:
+    """Return the preset of each algorithm, with the given number of landmarks of each kind."""
+    configs = []
+    for algo in algos:
+        config = preset(task, algo)
+        if landmarks is not None:
+            config = replace(config, landmarks=replace(config.landmarks, coverage=landmarks, novelty=landmarks))
+        configs.append(replace(config, precision=precision, high=replace(config.high, relabel=relabel_subgoals)))
+    return configs

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-FORMAT = 2
+FORMAT = 4
 """Format of the run folder, in `run.json`."""
 
 CONFIG, FACTS, METRICS, EVALUATIONS = "config.toml", "run.json", "metrics.jsonl", "eval.csv"
@@ -17,7 +17,10 @@ CHECKPOINTS, SNAPSHOTS, TENSORBOARD, TRACKERS = "checkpoints", "snapshots", "ten
 CHECKPOINT_MINUTES = 5.0
 """Minutes between two checkpoints, unless others are given."""
 
-EVALUATION_COLUMNS = ("step", "time", "episodes", "success", "return", "steps_to_success", "path_length")
+EVALUATION_COLUMNS = (
+    "step", "time", "episodes", "success", "success_at_end", "return", "steps_to_success", "path_length",
+)  # fmt: skip
+"""Columns of `eval.csv`."""
 
 
 def write_durably(path: Path, content: bytes) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from higl.errors import RunFolderError, WrongFolderError
+from higl.processor import cpu_info
 from higl.run.files import (
     CONFIG,
     EVALUATION_COLUMNS,
@@ -34,8 +35,7 @@ from higl.run.files import (
     unfinished,
 )
 from higl.run.observers import Observer, Row
-from higl.run.process import cpu_info
-from higl.run.reading import is_run, read_config, read_facts
+from higl.run.reading import evaluation_columns, is_run, read_config, read_facts
 from higl.settings.config import Config
 from higl.settings.layers import to_toml
 from higl.text import timestamp
@@ -141,6 +141,7 @@ class RunFolder(Observer):
         self._log = LineLog(path / LOG)
         self._metrics = LineLog(path / METRICS)
         self._evaluations = LineLog(path / EVALUATIONS)
+        self._columns = evaluation_columns(path)  # a run that continues keeps those of its file
         self._complained = False
         self.seconds_logging = 0.0
 
@@ -166,8 +167,8 @@ class RunFolder(Observer):
         return cls(path, config, facts, lock, warn)
 
     @classmethod
-    def open(cls, path: Path, warn: Callable[[str], None], config: Config | None = None) -> RunFolder:
-        """Open the folder of an earlier run to continue it, with other settings (more steps) if they are given.
+    def open(cls, path: Path, warn: Callable[[str], None]) -> RunFolder:
+        """Open the folder of an earlier run to continue it.
 
         Raises:
             RunFolderError: this is not a run folder, it is damaged, or another process is using it.
@@ -175,15 +176,17 @@ class RunFolder(Observer):
         read_facts(path)  # first: only run folders get a lock
         lock = Lock(path)
         try:  # again: another process may have written until now
-            folder = cls(path, read_config(path), read_facts(path), lock, warn)
+            return cls(path, read_config(path), read_facts(path), lock, warn)
         except BaseException:
             lock.release()
             raise
-        if config is not None and config != folder.config:
-            folder.update(status="running")  # first: a kill in between must not leave a longer run as finished
-            replace_file(path / CONFIG, to_toml(config).encode())
-            folder.config = config
-        return folder
+
+    def change_settings(self, config: Config) -> None:
+        """Write other settings (more steps)."""
+        if config != self.config:
+            self.update(status="running")  # first: a kill in between must not leave a longer run as finished
+            replace_file(self.path / CONFIG, to_toml(config).encode())
+            self.config = config
 
     def close(self) -> None:
         """Close the files and release the lock."""
@@ -232,9 +235,10 @@ class RunFolder(Observer):
     def evaluation(self, row: Row) -> None:
         """Append an evaluation to `eval.csv`."""
         if self._evaluations.is_empty:
-            self._append(self._evaluations, ",".join(EVALUATION_COLUMNS))
+            self._columns = EVALUATION_COLUMNS
+            self._append(self._evaluations, ",".join(self._columns))
         text = io.StringIO()
-        csv.DictWriter(text, EVALUATION_COLUMNS, lineterminator="").writerow(row)
+        csv.DictWriter(text, self._columns, extrasaction="ignore", lineterminator="").writerow(row)
         self._append(self._evaluations, text.getvalue())
 
     def log(self, text: str) -> None:

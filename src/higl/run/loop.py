@@ -73,8 +73,10 @@ class Loop:
         def stop(number: int, frame: FrameType | None) -> None:
             self.stop_signal = number
             signal.signal(number, again)
-            # Not through the display, which may be printing at this moment.
-            os.write(2, f"\nhigl: {text}\n".encode())
+            # A live display shows it with its next refresh: other lines would move it. Else not through `print`, which
+            # may be at work at this moment.
+            if not self.observers.interrupted(text):
+                os.write(2, f"\nhigl: {text}\n".encode())
 
         with handling(signals, stop):
             yield

@@ -6,9 +6,10 @@ The rows of `eval.csv`, `higl eval` and `higl.evaluate` all come from `Evaluatio
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache, partial
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ import gymnasium
 import numpy as np
 
 from higl.algo.episodes import Episode, collect_episode
-from higl.algo.policy import Policy
+from higl.algo.policy import Policy, Spaces
 from higl.envs.make import make_env
+from higl.envs.trust import import_module_of
+from higl.run.checks import check_same_spaces
 from higl.run.policy_file import load_policy
 from higl.run.process import available_cores
 from higl.run.seeds import MEASURING, episode_seed
@@ -34,6 +37,7 @@ class Outcome:
 
     Attributes:
         success: whether any step succeeded.
+        success_at_end: whether the last step succeeded.
         reward: sum of the rewards.
         steps: length of the episode.
         steps_to_success: steps up to the first success, None without one.
@@ -41,6 +45,7 @@ class Outcome:
     """
 
     success: bool
+    success_at_end: bool
     reward: float
     steps: int
     steps_to_success: int | None
@@ -52,6 +57,7 @@ class Outcome:
         path = np.linalg.norm(np.diff(episode.achieved, axis=0), axis=1).sum()
         return cls(
             success=episode.succeeded,
+            success_at_end=bool(episode.success[-1]),
             reward=episode.total_reward,
             steps=len(episode),
             steps_to_success=episode.steps_to_success,
@@ -91,6 +97,16 @@ class Evaluation:
         return wilson_interval(self.successes, self.episodes)
 
     @property
+    def successes_at_end(self) -> int:
+        """Number of episodes whose last step succeeded."""
+        return sum(outcome.success_at_end for outcome in self.outcomes)
+
+    @property
+    def success_at_end(self) -> float:
+        """Share of episodes whose last step succeeded."""
+        return self.successes_at_end / self.episodes
+
+    @property
     def mean_return(self) -> float:
         """Mean sum of rewards."""
         return float(np.mean([outcome.reward for outcome in self.outcomes]))
@@ -113,6 +129,9 @@ class Evaluation:
             "successes": self.successes,
             "success": self.success,
             "success_interval": self.success_interval,
+            "successes_at_end": self.successes_at_end,
+            "success_at_end": self.success_at_end,
+            "success_at_end_interval": wilson_interval(self.successes_at_end, self.episodes),
             "steps_to_success": self.steps_to_success,
             "path_length": self.path_length,
             "return": self.mean_return,
@@ -126,6 +145,7 @@ class Evaluation:
             "time": round(seconds, 3),
             "episodes": self.episodes,
             "success": self.success,
+            "success_at_end": self.success_at_end,
             "return": self.mean_return,
             "steps_to_success": "" if steps is None else steps,
             "path_length": self.path_length,
@@ -135,7 +155,7 @@ class Evaluation:
         low, high = self.success_interval
         return (
             f"success {self.success:.0%} of {self.episodes} episodes (95% interval {low:.0%} to {high:.0%}), "
-            f"return {self.mean_return:.1f}"
+            f"{self.success_at_end:.0%} at the last step, return {self.mean_return:.1f}"
         )
 
 
@@ -167,21 +187,50 @@ def measuring_seeds(seed: int, indices: Iterable[int]) -> list[int]:
     return [episode_seed(seed, MEASURING, index) for index in indices]
 
 
-def measure_policy(file: Path, seed: int, episodes: int, test_env: str | None = None) -> Evaluation:
-    """Evaluate a policy file in a test environment (default: its task's) on all cores.
+def measure_policy(
+    file: Path, seed: int, episodes: int, task: str, progress: Callable[[int], None] = lambda done: None
+) -> Evaluation:
+    """Evaluate a policy file in a task's test environment on all cores; their number does not change the result.
 
-    Their number does not change the result.
+    Args:
+        file: the policy file.
+        seed: seed of the episodes.
+        episodes: number of episodes.
+        task: name of the task; its module must have been imported.
+        progress: receives the number of episodes that are done, after each.
+
+    Raises:
+        TaskError: the environment cannot be made, or has other spaces than the policy was trained for.
     """
+    env, policy = _test_env_and_policy(file, task)  # fail here, before any process is started
     workers = min(available_cores(), episodes)
-    shares = [range(start, episodes, workers) for start in range(workers)]
     if workers == 1:
-        return _measure_share(file, seed, shares[0], test_env)
+        outcomes = map(Outcome.of, greedy_episodes(env, policy, measuring_seeds(seed, range(episodes))))
+        return Evaluation(tuple(_counting(outcomes, progress)))
+    env.close()
     context = multiprocessing.get_context("spawn")  # a fork would copy JAX in the middle of its threads' work
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        parts = list(pool.map(_measure_share, [file] * workers, [seed] * workers, shares, [test_env] * workers))
-    return Evaluation(tuple(parts[index % workers].outcomes[index // workers] for index in range(episodes)))
+        measure = partial(_measure_episode, file, task)
+        return Evaluation(tuple(_counting(pool.map(measure, measuring_seeds(seed, range(episodes))), progress)))
 
 
-def _measure_share(file: Path, seed: int, indices: range, test_env: str | None) -> Evaluation:
+def _counting(outcomes: Iterable[Outcome], progress: Callable[[int], None]) -> Iterator[Outcome]:
+    for done, outcome in enumerate(outcomes, 1):
+        progress(done)
+        yield outcome
+
+
+def _measure_episode(file: Path, task: str, seed: int) -> Outcome:
+    """Run one episode in a process of `measure_policy`."""
+    import_module_of(task)  # the process that started this one has it too
+    return Outcome.of(next(greedy_episodes(*_kept_env_and_policy(file, task), [seed])))
+
+
+def _test_env_and_policy(file: Path, task: str) -> tuple[gymnasium.Env, Policy]:
     policy, config = load_policy(file)
-    return evaluate(make_test_env(config, test_env), policy, measuring_seeds(seed, indices))
+    env = make_test_env(config, task)
+    check_same_spaces(Spaces.of(env), policy.spaces)
+    return env, policy
+
+
+_kept_env_and_policy = cache(_test_env_and_policy)

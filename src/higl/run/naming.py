@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 from higl.settings.config import Config
-from higl.settings.flat import differing, flat_config
+from higl.settings.flat import differences, differing, flat_config
 from higl.settings.layers import setting_types
-from higl.settings.presets import has_rewards, preset
+from higl.settings.presets import has_preset, has_rewards, preset
 from higl.text import number_text
 
 # Settings that have a place of their own in a name, or that do not distinguish runs.
@@ -32,6 +32,22 @@ def variant_name(config: Config) -> str:
     return name
 
 
+def unnamed_changes(config: Config, variant: str) -> list[str]:
+    """Return the settings that differ from the preset and that the name of a variant does not contain.
+
+    Each as `name = value -> preset's value`. A task without a preset has none.
+    """
+    if not has_preset(config.task):
+        return []
+    base, own = preset(config.task, config.algo, config.preset), flat_config(config)
+    names = [
+        name
+        for name in differing(base, config, leave_out=_OWN_PLACE)
+        if f"-{_word(name, own[name])}-" not in f"-{variant}-"
+    ]
+    return differences(config, base, names)
+
+
 def task_name(config: Config) -> str:
     """Return task and reward: `ant-maze-u-sparse`."""
     task = re.sub(r"[/:]", "-", config.task)  # a colon is a host to scp and rsync
@@ -46,6 +62,11 @@ def algorithm_name(config: Config) -> str:
 def run_name(config: Config) -> str:
     """Return the name of a run's folder: `ant-maze-u-sparse-higl-coverage60-0`."""
     return f"{task_name(config)}-{algorithm_name(config)}-{config.seed}"
+
+
+def run_title(config: Config) -> str:
+    """Return a run's name for people: `ant-maze-u (higl, sparse, seed 0)`."""
+    return f"{config.task} ({config.algo}, {config.reward}, seed {config.seed})"
 
 
 def algorithm_title(algo: str) -> str:

@@ -41,6 +41,10 @@ class Observer:
     def end(self) -> None:
         """Finish when training is over, successfully or not; possibly more than once."""
 
+    def interrupted(self, text: str) -> bool:
+        """React to a signal that will stop the run; return whether `text` will be shown. A signal handler calls it."""
+        return False
+
     def wants_to_stop(self) -> bool:
         """Return whether the run should stop at the next point from which it can be resumed."""
         return False
@@ -91,6 +95,11 @@ class Observers(Observer):
         """Pass it on."""
         for observer in self._observers:
             observer.end()
+
+    def interrupted(self, text: str) -> bool:
+        """Pass it on; return whether any observer will show the text."""
+        shown = [observer.interrupted(text) for observer in self._observers]  # all of them, not up to the first
+        return any(shown)
 
     def wants_to_stop(self) -> bool:
         """Return whether any observer wants to stop."""

@@ -23,7 +23,7 @@ from higl.settings.config import Config
 from higl.settings.flat import flat
 from higl.settings.layers import complete_config
 
-FORMAT = "3"
+FORMAT = "4"
 KIND = "policy"
 
 
@@ -97,13 +97,31 @@ def read_arrays(path: Path, *, any_format: bool = False) -> tuple[dict[str, str]
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is not a dict)
     except FileNotFoundError:
         raise PolicyFileError(f"{path} is missing") from None
-    except (OSError, SafetensorError) as error:
+    except OSError as error:
         raise PolicyFileError(f"{path} cannot be read: {error}") from None
+    except SafetensorError:
+        raise PolicyFileError(f"{path} {_what_it_is(path)}") from None
+    if not {"format", "sha256"} <= set(metadata):
+        raise PolicyFileError(f"{path} is a safetensors file, but higl did not write it: it holds no policy of higl")
     if metadata.get("format") != FORMAT and not any_format:
         raise PolicyFileError(f"{path} has format {metadata.get('format')}; this version of higl reads format {FORMAT}")
     if metadata.pop("sha256", None) != _digest(metadata, arrays):
         raise PolicyFileError(f"{path} is damaged (its checksum differs)")
     return metadata, arrays
+
+
+def _what_it_is(path: Path) -> str:
+    """Return what is wrong with a file that is not in the format of safetensors."""
+    with open(path, "rb") as file:
+        start = file.read(512)
+    if start[8:9] == b"{":  # after the size of the header
+        return "is damaged: it is not a complete safetensors file"
+    expected = "higl reads policies that it wrote itself (policy.safetensors)"
+    if start[:1] == b"\x80" or start[:2] == b"PK":
+        return f"is a pickle or an archive, perhaps of PyTorch: {expected}, since loading a pickle can run code"
+    if start and b"\0" not in start and start.isascii():
+        return f"is a text file, not a policy: {expected}"
+    return f"is {'empty' if not start else 'not a safetensors file'}: {expected}"
 
 
 def _layers(level: str, actor: MLP) -> dict[str, np.ndarray]:

@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any
 
 from higl.errors import SettingsError
+from higl.processor import cpu_info
 
 # JAX's name for each device that a user may choose.
 DEVICES = {"cpu": "cpu", "gpu": "cuda"}
@@ -130,12 +131,3 @@ def _processor_kind() -> str:
     """Name the processor by its features: a program compiled for others may not run on it."""
     features = cpu_info("flags") or cpu_info("Features") or platform.processor()
     return f"{platform.machine()}-{hashlib.sha256(features.encode()).hexdigest()[:8]}"
-
-
-def cpu_info(name: str) -> str | None:
-    """Return an entry of the first core in /proc/cpuinfo; None if there is none."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return None
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), None)

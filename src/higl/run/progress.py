@@ -109,6 +109,7 @@ class LiveDisplay(Silent):
         self._console = console
         self._live: Live | None = None
         self._evaluation: Row | None = None
+        self._interruption: str | None = None
 
     def begin(self, name: str, step: int, total: int) -> None:
         """Open the display."""
@@ -126,6 +127,12 @@ class LiveDisplay(Silent):
         self._evaluation = row
         self._update()
 
+    def interrupted(self, text: str) -> bool:
+        """Show the text below the display."""
+        self._interruption = text
+        self._update()
+        return self._live is not None
+
     def note(self, text: str) -> None:
         """Print above the display."""
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)
@@ -137,6 +144,8 @@ class LiveDisplay(Silent):
     def end(self) -> None:
         """Close the display; its last state stays."""
         if self._live is not None:
+            self._interruption = None
+            self._update()
             self._live.stop()
             self._live = None
 
@@ -159,7 +168,7 @@ class LiveDisplay(Silent):
         facts.add_row("evaluation", "none yet" if last is None else evaluation_line(last).removeprefix("evaluation "))
         shares = ", ".join(f"{stage} {share:.0%}" for stage, share in recent.stage_shares().items())
         facts.add_row("time", shares or "compiling (the first episode takes longer)")
-        return Group(bar, facts)
+        return Group(bar, facts, *([] if self._interruption is None else [Text(f"higl: {self._interruption}")]))
 
 
 def make_progress(*, quiet: bool) -> Observer:
@@ -199,7 +208,7 @@ def speed_text(recent: Recent) -> str:
 def evaluation_line(row: Mapping[str, Any]) -> str:
     """Return an evaluation in one plain line."""
     line = f"evaluation at step {row['step']:,}: success {row['success']:.0%} of {row['episodes']} episodes"
-    line += f", return {row['return']:.1f}"
+    line += f" ({row['success_at_end']:.0%} at the last step), return {row['return']:.1f}"
     if row["steps_to_success"] != "":
         line += f", {row['steps_to_success']:.0f} steps to success"
     return line

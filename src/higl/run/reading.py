@@ -28,6 +28,7 @@ from higl.run.naming import algorithm_title, task_title
 from higl.settings.config import Config
 from higl.settings.flat import flat_config
 from higl.settings.layers import complete_config, read_settings
+from higl.text import module_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,6 +147,18 @@ def run_status(path: Path, facts: Mapping[str, Any], steps: int) -> str:
     return noted
 
 
+def how_to_continue(path: Path, facts: Mapping[str, Any], config: Config) -> str:
+    """Return what continues a run: a command, or Python code if the command line cannot make its environment."""
+    if facts.get("has_id", True):
+        return f"higl resume {path}{' --trust' if module_in(config.task) else ''}"  # its module is imported
+    return f"higl.{config.algo.upper()}.load({str(path)!r}, env).learn(...)"
+
+
+def tested_in(path: Path, config: Config) -> str:
+    """Return the name of the environment that a run, or the policy of a file, was tested in."""
+    return (read_facts(path).get("test_env") if is_run(path) else None) or config.task
+
+
 def policy_path(path: Path) -> Path:
     """Return the policy file of a run folder; a file is returned as it is.
 
@@ -188,6 +201,12 @@ def read_evaluations(path: Path) -> Rows:
         else:
             damaged += 1
     return Rows(rows, damaged)
+
+
+def evaluation_columns(path: Path) -> Sequence[str]:
+    """Return the columns of a run's `eval.csv`; none without the file."""
+    header, newline, _ = _read_tail(path / EVALUATIONS).partition(b"\n")
+    return header.decode(errors="replace").strip().split(",") if newline else []
 
 
 def last_evaluation(path: Path) -> dict[str, Any] | None:
@@ -436,7 +455,9 @@ def read_run(path: str | Path) -> Run:
     if run.facts.get("synthetic"):
         run.notices.insert(0, "These numbers are synthetic: made up to test the figures, not from training.")
     if run.status == "stopped":
-        run.notices.append("The run stopped before its end: `higl resume` continues it.")
+        in_python = f"{run.algo.upper()}.load(folder, env).learn(...)"
+        continuing = "higl resume" if run.facts.get("has_id", True) else f"higl.{in_python}"
+        run.notices.append(f"The run stopped before its end: `{continuing}` continues it.")
     message = run.facts.get("message")
     if isinstance(message, str) and message:
         run.notices.append(f"The run reports: {message}")

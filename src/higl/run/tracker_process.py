@@ -97,7 +97,7 @@ class TrackerProcess(Observer):
     def begin(self, name: str, step: int, total: int) -> None:
         """Start the process."""
         folder = tracker_folder(self._run, self._name)
-        command = [sys.executable, "-m", "higl", "track", str(self._run), "--tracker", self._name]
+        command = [sys.executable, "-m", "higl", "track", str(self._run), "--tracker", self._name, "--trust"]
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with open(folder / _LOG, "wb") as log:
@@ -158,4 +158,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def make_processes(run: Path, names: Iterable[str], warn: Callable[[str], None]) -> list[TrackerProcess]:
     """Return the processes of the named trackers and of those that already keep a record of the run."""
-    return [TrackerProcess(run, name, warn) for name in dict.fromkeys([*names, *recorded_trackers(run)])]
+    from higl.envs.trust import is_imported  # here: it imports NumPy
+
+    names, recorded = list(names), []
+    for name in recorded_trackers(run):
+        if is_imported(name):
+            recorded.append(name)
+        elif name not in names:
+            warn(f"{run} names the tracker {name}, which is not continued: it imports a module that nobody named here")
+    return [TrackerProcess(run, name, warn) for name in dict.fromkeys([*names, *recorded])]

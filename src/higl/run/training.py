@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -17,17 +18,19 @@ from gymnasium.vector import VectorEnv
 
 from higl.algo.learner import Learner
 from higl.algo.policy import Spaces
+from higl.algo.products import resolved_precision
 from higl.errors import CheckpointError
 from higl.run.checkpoint import Checkpoints, Counters, learner_arrays, restore_newest
 from higl.run.checks import check_spaces
 from higl.run.files import CHECKPOINT_MINUTES, CHECKPOINTS, POLICY, SNAPSHOTS
 from higl.run.folder import RunFolder
 from higl.run.loop import Loop
+from higl.run.naming import run_title
 from higl.run.observers import Callback, CallbackObserver, Observer, Row
 from higl.run.policy_file import save_policy
 from higl.run.process import available_cores
 from higl.run.progress import evaluation_line
-from higl.run.reading import read_evaluations
+from higl.run.reading import how_to_continue, read_evaluations
 from higl.run.snapshot_store import SnapshotStore
 from higl.run.stopping import StopAtSuccess
 from higl.run.tracker_process import make_processes
@@ -54,7 +57,7 @@ def open_training(
     checkpoint_minutes: float = CHECKPOINT_MINUTES,
     callbacks: Sequence[Callback] = (),
     trackers: Sequence[str] = (),
-    how_to_continue: str | None = None,
+    has_id: bool = True,
     test_env_name: str | None = None,
 ) -> Generator[Training]:
     """Create a run folder, or open it to continue its run, and close it at the end.
@@ -69,7 +72,7 @@ def open_training(
         checkpoint_minutes: minutes between two checkpoints.
         callbacks: each receives every measurement; False stops the run.
         trackers: names of trackers, see `make_tracker`; those that already keep a record of the run continue it.
-        how_to_continue: command that continues the run, for messages; `higl resume PATH` if not given.
+        has_id: whether the task is an id, from which the command line can make the environment.
         test_env_name: name of the test environment, if it is not the task's own; `run.json` keeps it.
 
     Raises:
@@ -77,14 +80,14 @@ def open_training(
         RunFolderError: the folder cannot be used.
     """
     check_spaces(config, Spaces.of(env))
-    folder = RunFolder.create(path, config, progress.warn) if new else RunFolder.open(path, progress.warn, config)
+    folder = RunFolder.create(path, config, progress.warn) if new else RunFolder.open(path, progress.warn)
     if test_env_name is not None:
         folder.facts["test_env"] = test_env_name
     processes = make_processes(path, trackers, progress.warn)
     observers = [progress, *processes]
     stopped = True
     try:
-        training = Training(folder, env, test_env, observers, 60 * checkpoint_minutes, callbacks, how_to_continue)
+        training = Training(folder, config, env, test_env, observers, 60 * checkpoint_minutes, callbacks, has_id)
         yield training
         stopped = training.loop.stop_signal is not None
     finally:
@@ -99,23 +102,27 @@ class Training(Observer):
     def __init__(
         self,
         folder: RunFolder,
+        config: Config,
         env: gymnasium.Env | VectorEnv,
         test_env: gymnasium.Env,
         observers: Sequence[Observer],
         save_every_seconds: float,
         callbacks: Sequence[Callback] = (),
-        how_to_continue: str | None = None,
+        has_id: bool = True,
     ):
-        self.folder, self.config = folder, folder.config
+        self.folder, self.config = folder, config
         self.spaces = Spaces.of(env)
-        self.learner = Learner(folder.config, self.spaces)
-        trackers = make_trackers(Record(folder.path, flat_config(folder.config)), self._warn)
+        # A run keeps the precision of its first start, on whichever processor it continues.
+        precision = folder.facts.setdefault("precision", resolved_precision(config.precision))
+        self.learner = Learner(replace(config, precision=precision), self.spaces)
+        trackers = make_trackers(Record(folder.path, flat_config(config)), self._warn)
         called = map(CallbackObserver, callbacks)
         self.loop = Loop(self.learner, env, test_env, [folder, *observers, *trackers, self, *called])
         self.observers = self.loop.observers
         self.checkpoints = Checkpoints(folder.path / CHECKPOINTS)
         self.snapshots = SnapshotStore(folder.path / SNAPSHOTS)
-        self.how_to_continue = how_to_continue or f"higl resume {folder.path}"
+        self.has_id = has_id
+        self.how_to_continue = how_to_continue(folder.path, {"has_id": has_id}, config)
         self.save_every_seconds = save_every_seconds
         self.stops = [each for each in callbacks if isinstance(each, StopAtSuccess)]
         self.saved_step: int | None = None
@@ -128,8 +135,7 @@ class Training(Observer):
         """
         config = self.config
         self._restore()
-        name = f"{config.task} ({config.algo}, {config.reward}, seed {config.seed})"
-        self.observers.begin(name, self.learner.steps, config.steps)
+        self.observers.begin(run_title(config), self.learner.steps, config.steps)
         try:
             with self.loop.stopping_on(
                 _STOPPING, "stopping after this stage; a second signal stops at once, without saving"
@@ -145,7 +151,7 @@ class Training(Observer):
             self.observers.end()
 
     def _restore(self) -> None:
-        """Restore the newest intact checkpoint, if there is one, and truncate the logs to it."""
+        """Restore the newest intact checkpoint, if there is one; then write the settings and truncate the logs."""
         found = restore_newest(self.learner, self.checkpoints, self._warn)
         if found is not None:
             self.saved_step = found.steps
@@ -155,11 +161,13 @@ class Training(Observer):
                 f"{self.folder.facts['saved_step']}: put the checkpoints back, or start a new run in another folder"
             )
         counters = found or Counters()
+        self.folder.change_settings(self.config)
         self.checkpoints.remove_leftovers()
         self.folder.cut(counters.log_lengths)
         self.snapshots.cut(counters.steps)
         device = jax.devices()[0]
         differences = self.folder.start(available_cores(), f"{device.platform} ({device.device_kind})", counters.steps)
+        self.folder.update(has_id=self.has_id)
         self._restart_stops()
         self.loop.start_clock(counters.seconds)
         self.next_save = time.perf_counter() + self.save_every_seconds

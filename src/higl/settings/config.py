@@ -13,6 +13,7 @@ from typing import Literal
 Algorithm = Literal["higl", "hrac", "hiro"]
 Preset = Literal["best", "paper"]
 Reward = Literal["sparse", "dense"]
+Precision = Literal["auto", "fp32", "bf16"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,6 +227,9 @@ class Config:
     greedy: float = 0.0
     """Share of training episodes without exploration, so that states reached only without noise are also learned
     from."""
+    precision: Precision = "fp32"
+    """Precision of the matrix products of learning: fp32, bf16 (factors rounded, sums in fp32), or auto: bf16 where the
+    processor multiplies it faster."""
     low: LowConfig = field(default_factory=LowConfig)
     high: HighConfig = field(default_factory=HighConfig)
     adjacency: AdjacencyConfig = field(default_factory=AdjacencyConfig)

@@ -20,6 +20,7 @@ from higl.settings.config import Config
 from higl.settings.layers import apply, setting_types, toml_line
 from higl.settings.presets import preset
 from higl.settings.probe import Trace
+from higl.settings.summary import environment_summary, schedule_summary
 
 Announce = Callable[[str], object]
 """Receives a text for the user, such as `print`."""
@@ -52,11 +53,11 @@ class Derived:
 
 
 def derive_settings(
-    config: Config, given: Collection[str], env: gymnasium.Env, announce: Announce | None = None
+    config: Config, given: Collection[str], env: gymnasium.Env, announce: Announce | None = None, *, brief: bool = False
 ) -> tuple[Config, list[Derived]]:
     """Return settings that fit an environment, and those that were derived; `given` settings (dotted names) stay.
 
-    `announce` receives the derived settings, and a warning if the environment seems not to report success.
+    `announce` receives the derived settings, or with `brief` a summary, and notices about the environment.
 
     Raises:
         TaskError: the environment fails, or its episodes do not end.
@@ -72,14 +73,16 @@ def derive_settings(
         raise TaskError(
             f"task {config.task!r}: the environment raised {type(error).__name__} in a random episode: {error}"
         ) from error
-    _announce(announce, f"{config.task} has no preset. Derived from its environment", values.derived)
-    if announce is not None and not reports_success:
-        announce(_NO_SUCCESS)
+    title = f"{config.task} has no preset. Derived from its environment"
+    _announce(announce, title, values.derived, environment_summary(values.config) if brief else None)
+    for notice in [*values.notices, *([] if reports_success else [_NO_SUCCESS])]:
+        if announce is not None:
+            announce(notice)
     return values.config, values.derived
 
 
 def derive_schedule(
-    config: Config, given: Collection[str], announce: Announce | None = None
+    config: Config, given: Collection[str], announce: Announce | None = None, *, brief: bool = False
 ) -> tuple[Config, list[Derived]]:
     """Return settings whose schedule fits the number of steps, and those that were derived; a short run plans early.
 
@@ -97,14 +100,15 @@ def derive_schedule(
         values.put("high.random_steps", min(config.steps // 20, _ANT.high.random_steps), reason)
         values.put("landmarks.start", int(np.clip(config.steps // 10, every, _DEFAULT.landmarks.start)), reason)
     values.put("evaluation.every", int(np.clip(config.steps // 20, 500, _DEFAULT.evaluation.every)), reason)
-    _announce(announce, "Derived from the number of steps", values.derived)
+    summary = schedule_summary(values.config) if brief else None
+    _announce(announce, "Derived from the number of steps", values.derived, summary)
     return values.config, values.derived
 
 
-def _announce(announce: Announce | None, title: str, derived: list[Derived]) -> None:
-    """Announce derived settings, one per line; the lines are valid TOML."""
+def _announce(announce: Announce | None, title: str, derived: list[Derived], summary: str | None) -> None:
+    """Announce derived settings, one per line as valid TOML; if there is a summary, only that."""
     if announce is not None and derived:
-        announce("\n".join([f"{title} (each can be set):", *(f"  {line}" for line in derived)]))
+        announce(summary or "\n".join([f"{title} (each can be set):", *(f"  {line}" for line in derived)]))
 
 
 class _Values:
@@ -113,6 +117,7 @@ class _Values:
     def __init__(self, config: Config, given: Collection[str]):
         self.config, self._given = config, given
         self.derived: list[Derived] = []
+        self.notices: list[str] = []
 
     def put(self, name: str, value: Any, reason: str) -> Any:
         """Derive a setting unless it is given; return its value."""
@@ -134,6 +139,7 @@ class _Values:
 def _derive(values: _Values, env: gymnasium.Env) -> None:
     horizon = probe.episode_steps(env)
     traces = probe.random_traces(env, _LONGEST_PERIOD)
+    values.notices += probe.goal_notices(*probe.goal_region(env, traces))
     _put_unit(values, env, traces)
     _put_period(values, traces, horizon)
     if values["algo"] == "higl":

@@ -53,7 +53,10 @@ def build_config(flags: Layer, file: Path | None = None) -> Config:
     task = config.task  # of the last layer that names one, by its short name
     if file is not None:
         config = _from_file(file, config, layers[0])
-    return replace(apply(config, flags), task=task)
+    config = replace(apply(config, flags), task=task)
+    if config.algo != "higl" and not any("adjacency.degree" in layer for layer in layers):
+        config = apply(config, {"adjacency.degree": config.high.period})  # k = m, as in the presets
+    return config
 
 
 def given_settings(flags: Layer, file: Path | None = None) -> set[str]:
@@ -94,6 +97,7 @@ def complete_config(layer: Mapping[str, Any]) -> Config:
 
 
 def _convert(values: Layer) -> Config:
+    values = {name: _without_numpy(value) for name, value in values.items()}
     try:
         return msgspec.convert(nested(values), Config)
     except msgspec.ValidationError as error:
@@ -101,6 +105,13 @@ def _convert(values: Layer) -> Config:
         shown = msgspec.json.encode(values.get(name), enc_hook=str).decode()
         expected = describe(setting_types(Config)[name]) if name in values else str(error)
         raise SettingsError(f"{name} = {shown}: expected {expected}") from None
+
+
+def _without_numpy(value: Any) -> Any:
+    """Return NumPy's scalars and arrays as Python's own numbers and lists; any other value unchanged."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_without_numpy, value))
+    return value.tolist() if hasattr(value, "dtype") and hasattr(value, "tolist") else value
 
 
 def check_names(names: Iterable[str], known: Iterable[str], *, flag: str = "") -> None:
@@ -116,6 +127,9 @@ def check_names(names: Iterable[str], known: Iterable[str], *, flag: str = "") -
 
 # --- Ranges ---------------------------------------------------------------------------------------------------------
 
+SEED_LIMIT = 2**32
+"""Seeds are smaller: NumPy, Gymnasium and JAX all accept those."""
+SEED_RANGE = f"from 0 to {SEED_LIMIT - 1:,}"
 _POSITIVE, _AT_LEAST_0, _SHARE = "more than 0", "0 or more", "from 0 to 1"
 
 # By the last part of the name: settings of the same name have the same range in every group.
@@ -126,11 +140,12 @@ _RANGES = {
         "reward_scale epsilon cutoff"
     ),
     _AT_LEAST_0: (
-        "seed hidden_entries critic_weight_decay exploration target_noise target_noise_clip relabel_candidates "
+        "hidden_entries critic_weight_decay exploration target_noise target_noise_clip relabel_candidates "
         "coverage novelty neighbours start coefficient margin delta similarity goal_within shift random_steps "
         "random_sigma average"
     ),
     _SHARE: "discount soft_update exchange greedy",
+    SEED_RANGE: "seed",
 }
 _RANGE_OF = {name: bound for bound, names in _RANGES.items() for name in names.split()}
 
@@ -143,9 +158,10 @@ def check_ranges(config: Config) -> None:
         for number in numbers if bound else ():
             # Written so that NaN is outside of every range.
             within = number >= 0 and (bound != _POSITIVE or number > 0) and (bound != _SHARE or number <= 1)
+            within = within and (bound != SEED_RANGE or number < SEED_LIMIT)
             if not within or number == float("inf"):
                 raise SettingsError(f"{name} = {number}: expected a number {bound}")
-        if name.endswith("subgoal_range") and not numbers:
+        if name.endswith((".subgoal_range", ".hidden")) and not numbers:
             raise SettingsError(f"{name}: expected at least one number")
 
 

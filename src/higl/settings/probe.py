@@ -20,6 +20,11 @@ EPISODES, STEPS, RESETS = 10, 100, 40
 LONGEST_EPISODE = 10_000
 """An episode that is longer than this counts as endless."""
 
+# Number of goal coordinates from which on the user is told.
+_MANY_GOALS = 12
+
+_PARTS = ("observation", "achieved_goal", "desired_goal")
+
 # Largest difference between an entry of the observation and a goal coordinate, as a share of the range of the latter.
 _SAME = 1e-4
 
@@ -104,13 +109,14 @@ def _random_trace(env: gymnasium.Env, seed: int, steps: int, period: int, rng: n
         if terminated or truncated:
             break
     columns = [np.stack(column) for column in zip(*states, strict=True)]
-    if not all(np.isfinite(column).all() for column in (*columns, rewards)):
-        raise TaskError("the environment gave NaN or infinity in a random episode")
+    for name, values in zip((*_PARTS, "reward"), (*columns, rewards), strict=True):
+        if not np.isfinite(values).all():
+            raise TaskError(f"the environment returned NaN or infinity in {name!r} in a random episode (seed {seed})")
     return Trace(*columns, np.asarray(actions, np.float64), np.asarray(rewards))
 
 
 def _vectors(observation: Any) -> tuple[np.ndarray, ...]:
-    return tuple(np.array(observation[part], np.float64) for part in ("observation", "achieved_goal", "desired_goal"))
+    return tuple(np.array(observation[part], np.float64) for part in _PARTS)
 
 
 def _random_action(env: gymnasium.Env, rng: np.random.Generator) -> np.ndarray:
@@ -224,6 +230,17 @@ def goal_region(env: gymnasium.Env, traces: Iterable[Trace]) -> tuple[np.ndarray
         np.where(overlap, np.maximum(low, declared.low), low),
         np.where(overlap, np.minimum(high, declared.high), high),
     )
+
+
+def goal_notices(low: np.ndarray, high: np.ndarray) -> list[str]:
+    """Return what about a goal region [G], [G] makes learning hard: many dimensions."""
+    widths = high - low
+    if len(widths) < _MANY_GOALS:
+        return []
+    return [
+        f"The goal has {len(widths)} coordinates. Landmarks cover a goal space of few dimensions only (our tasks "
+        "have 2 to 6): leave out coordinates that do not matter for success, for example with `higl.wrap_goal`."
+    ]
 
 
 def held_reach(traces: Iterable[Trace], held: int, steps: int, unit: np.ndarray) -> float:

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 from higl.errors import CatalogueError, SettingsError
 from higl.settings.config import Config, Preset, Reward
 from higl.settings.flat import Layer, flat
-from higl.settings.layers import build_config
+from higl.settings.layers import SEED_LIMIT, build_config
 from higl.settings.presets import PRESET_TASKS, has_preset
 from higl.text import did_you_mean
 
@@ -26,8 +26,6 @@ Draw = Literal["curves", "landmarks"]
 
 MAX_SEEDS = 1_000
 """Largest number of seeds of a curve. Larger numbers are assumed to be typos."""
-# JAX accepts smaller seeds only.
-_SEED_LIMIT = 2**63
 
 _ENTRY_KEYS = ("title", "preset", "steps", "seeds", "tasks", "variants", "settings", "draw")
 _TASK_KEYS = ("task", "reward", "steps")
@@ -189,7 +187,7 @@ def _seeds(where: str, value: Any) -> tuple[int, ...]:
     """Return seeds: a number N stands for 0 to N - 1, a list for itself."""
     if _is_number(value) and 0 < value <= MAX_SEEDS:
         return tuple(range(value))
-    if isinstance(value, list) and value and all(_is_number(seed) and 0 <= seed < _SEED_LIMIT for seed in value):
+    if isinstance(value, list) and value and all(_is_number(seed) and 0 <= seed < SEED_LIMIT for seed in value):
         return tuple(dict.fromkeys(value))
     raise CatalogueError(
         f"{where}: seeds = {value!r}: expected a number (4, at most {MAX_SEEDS:,}) or a list ([0, 2, 5])"

@@ -62,7 +62,7 @@ def arguments(run: PlannedRun, checkpoint_minutes: float, cores: Sequence[int] =
         words = ["resume", str(run.folder), "--steps", str(run.config.steps)]
     else:
         words = ["train", "--config", str(run.settings_file), "--out", str(run.folder), "--resume"]
-    words += ["--quiet", f"--checkpoint-minutes={checkpoint_minutes:g}"]
+    words += ["--quiet", f"--checkpoint-minutes={checkpoint_minutes:g}", *["--trust"] * run.trusted]
     return [*words, "--cores", *map(str, cores)] if cores else words
 
 

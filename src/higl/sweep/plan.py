@@ -33,12 +33,14 @@ class PlannedRun:
         variant: label of the curve that the run belongs to.
         folder: its run folder, which may not exist yet.
         given: the settings that the catalogue and the command line specify.
+        trusted: whether the user allows the module of the task (`module:id`) to be imported.
     """
 
     config: Config
     variant: str
     folder: Path
     given: Layer = field(default_factory=dict)
+    trusted: bool = False
 
     @property
     def name(self) -> str:

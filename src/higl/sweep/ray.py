@@ -42,6 +42,7 @@ def connect(address: str) -> Any:
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
+        import ray.exceptions
     except ImportError:
         raise RayError("--ray needs the extra `ray`: pip install 'higl[ray]'") from None
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
@@ -49,6 +50,11 @@ def connect(address: str) -> Any:
         options |= {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
     try:
         ray.init(address="local" if own else address, **options)
+    except ray.exceptions.AuthenticationError:
+        raise RayError(
+            f"--ray {address}: no authentication token that the cluster accepts: put its token into ~/.ray/auth_token "
+            "or into the variable RAY_AUTH_TOKEN (docs/sweeps.md)"
+        ) from None
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise RayError(f"--ray {address}: {' '.join(str(error).split())[:300]}") from None
     return ray

@@ -26,7 +26,7 @@ from higl.sweep.aggregate import SeedCurve
 
 RESULT_FACTS = "facts.json"
 TEST = "test.json"
-RESULT_FORMAT = 2
+RESULT_FORMAT = 4
 _SEED = re.compile(r"seed-(\d+)")
 _VARIANT = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 
@@ -39,7 +39,8 @@ class Result:
         path: its folder.
         config: the settings of the run.
         facts: content of `facts.json`.
-        curve: success at each evaluation.
+        curve: success at each evaluation, at any step of an episode.
+        curve_at_end: success at the last step; without evaluations if that was not recorded.
         test: summary of the test episodes of the final policy, if it was tested.
     """
 
@@ -47,6 +48,7 @@ class Result:
     config: Config
     facts: Mapping[str, Any]
     curve: SeedCurve
+    curve_at_end: SeedCurve
     test: Mapping[str, Any] | None = None
 
     @property
@@ -184,13 +186,13 @@ def read_result(place: Path) -> Result:
         raise ResultsError(f"{place}: its {CONFIG} is for {task_name(config)}, seed {config.seed}")
     if not place.parent.name.startswith(config.algo):
         raise ResultsError(f"{place}: its {CONFIG} is for {config.algo}")
-    return Result(place, config, facts, _read_curve(place), test)
+    return Result(place, config, facts, _read_curve(place), _read_curve(place, "success_at_end"), test)
 
 
-def _read_curve(place: Path) -> SeedCurve:
-    """Return the success at each evaluation of a run folder or result."""
+def _read_curve(place: Path, column: str = "success") -> SeedCurve:
+    """Return the success at each evaluation of a run folder or result that has it."""
     found = read_evaluations(place)
     if found.damaged:
         raise ResultsError(f"{place / EVALUATIONS} is damaged")
-    steps = np.array([row["step"] for row in found.rows], int)
-    return SeedCurve(steps, np.array([row["success"] for row in found.rows]))
+    rows = [row for row in found.rows if np.isfinite(row.get(column, np.nan))]
+    return SeedCurve(np.array([row["step"] for row in rows], int), np.array([row[column] for row in rows]))

@@ -126,6 +126,7 @@ def _group_row(group: SeedGroup) -> Row:
         ", ".join(str(result.config.seed) for result in group.results),
         steps_text(group.steps),
         f"{100 * final.mean:.1f}{deviation}%",
+        _percent(np.mean([final_success(result.curve_at_end.until(group.steps)) for result in group.results])),
         _with_interval(final.iqm),
         f"{np.mean([area(curve) for curve in curves]):.0%}",
         _median_steps_to(curves, 0.5),
@@ -199,6 +200,7 @@ def _run_row(result: Result) -> Row:
         facts["status"],
         steps_text(facts["step"]) + planned,
         f"{100 * final_success(curve):.1f}%",
+        _percent(final_success(result.curve_at_end)),
         f"{curve.success[-1]:.0%}",
         _test_text(result),
         duration(facts["seconds"]) if facts["seconds"] else "?",
@@ -212,7 +214,13 @@ def _test_text(result: Result) -> str:
     if result.test is None:
         return ""
     low, high = result.test["success_interval"]
-    return f"{result.test['successes']} of {result.test['episodes']} ({low:.0%} to {high:.0%})"
+    at_end = result.test.get("successes_at_end", "-")
+    return f"{result.test['successes']} of {result.test['episodes']} ({low:.0%} to {high:.0%}); at the end {at_end}"
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, - if it is not known."""
+    return "-" if math.isnan(share) else f"{100 * share:.1f}%"
 
 
 def _short(commit: str | None) -> str:

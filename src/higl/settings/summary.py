@@ -1,0 +1,29 @@
+"""What matters of derived settings, in a few lines."""
+
+from __future__ import annotations
+
+from higl.settings.config import Config
+from higl.text import value_text
+
+
+def environment_summary(config: Config) -> str:
+    """Return what was derived from an environment: how subgoals look, and what the low level sees."""
+    high, hidden = config.high, config.low.hidden_entries
+    kind = "offsets" if high.subgoals == "relative" else "points"
+    added = "the achieved goal and the observation" if config.observe_achieved else "the observation"
+    seen = f"{added} without entries {value_text(hidden)}" if hidden else f"all of {added}"
+    return "\n".join(
+        [
+            f"{config.task} has no preset: its settings are derived from its environment. config.toml will have them "
+            "all; --verbose (in Python: verbose=2) prints them with their reasons.",
+            f"  subgoals: {kind} of up to {value_text(high.subgoal_range)}, a new one every {high.period} steps",
+            f"  the low level sees {seen}",
+        ]
+    )
+
+
+def schedule_summary(config: Config) -> str:
+    """Return what was derived from the number of steps."""
+    random = f"random subgoals until step {config.high.random_steps:,}, " if config.high.random_steps else ""
+    planning = f"planning from step {config.landmarks.start:,}, " if config.uses_landmarks else ""
+    return f"  schedule for {config.steps:,} steps: {random}{planning}evaluations every {config.evaluation.every:,}"
