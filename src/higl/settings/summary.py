@@ -16,6 +16,7 @@ def environment_summary(config: Config) -> str:
         [
             f"{config.task} has no preset: its settings are derived from its environment. config.toml will have them "
             "all; --verbose (in Python: verbose=2) prints them with their reasons.",
+            f"  the goal space is measured in units of {value_text(config.goal_unit)}",
             f"  subgoals: {kind} of up to {value_text(high.subgoal_range)}, a new one every {high.period} steps",
             f"  the low level sees {seen}",
         ]
@@ -24,6 +25,9 @@ def environment_summary(config: Config) -> str:
 
 def schedule_summary(config: Config) -> str:
     """Return what was derived from the number of steps."""
+    if config.walks_map:
+        every = config.evaluation.every
+        return f"  {config.steps:,} steps: random subgoals until the low level moves, evaluations every {every:,}"
     random = f"random subgoals until step {config.high.random_steps:,}, " if config.high.random_steps else ""
     planning = f"planning from step {config.landmarks.start:,}, " if config.uses_landmarks else ""
     return f"  schedule for {config.steps:,} steps: {random}{planning}evaluations every {config.evaluation.every:,}"
