@@ -44,7 +44,7 @@ from higl.settings.config import Config
 Metrics = dict[str, float]
 
 # With a map: steps of random subgoals at the least, and what a good segment then covers, in units of the goal space.
-_SHORTEST_BEGINNING, _WALKS = 1_000, 0.7
+_SHORTEST_BEGINNING, _WALKS = 1_000, 0.5
 
 
 class Actors(NamedTuple):

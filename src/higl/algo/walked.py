@@ -44,6 +44,9 @@ _STUCK, _SHORT = 0.2, 0.3
 # Stops are at least this share of a good segment away, and at least one unit: a body that is only asked for what it
 # reaches already does not get faster.
 _AHEAD = 0.7
+# The straight rest to a goal is asked for at most this many times that distance at once: the low level has not
+# practised farther subgoals.
+_LEAP = 2.0
 # Share of what is remembered of stuck segments at the next one, and the factor on an edge along which all were stuck.
 _MEMORY, _STUCK_FACTOR = 0.98, 10.0
 # Factor on the straight rest of the way to a goal that was never reached, and stuck segments that double the rest.
@@ -338,7 +341,9 @@ class Walker:
 
         `before` [N] is the landmark before each on its shortest path.
         """
-        hop, target, place = -1, goal, last
+        rest = goal - achieved
+        far = float(np.linalg.norm(rest)) / (_LEAP * self.ahead)
+        hop, target, place = -1, achieved + rest / max(far, 1.0), last
         while place >= 0 and place != self.node:
             if np.linalg.norm(self.chart.points[place] - achieved) >= self.ahead:
                 target = self.chart.points[place]
