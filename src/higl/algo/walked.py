@@ -41,12 +41,12 @@ _REUNION = 0.35
 # A segment is stuck if it moved less than this share of its way (at most of a good segment); ways shorter than the
 # second share of a good segment are not judged.
 _STUCK, _SHORT = 0.2, 0.3
-# Stops are at least this share of a good segment away, and at least one unit: a body that is only asked for what it
-# reaches already does not get faster.
+# Stops are at least this share of a good segment away, which counts as at least one unit long: a body that is only asked
+# for what it reaches already does not get faster.
 _AHEAD = 0.7
 # The straight rest to a goal is asked for at most this many times that distance at once: the low level has not
 # practised farther subgoals.
-_LEAP = 2.0
+_LEAP = 3.0
 # Share of what is remembered of stuck segments at the next one, and the factor on an edge along which all were stuck.
 _MEMORY, _STUCK_FACTOR = 0.98, 10.0
 # Factor on the straight rest of the way to a goal that was never reached, and stuck segments that double the rest.
@@ -55,7 +55,7 @@ _DETOUR, _DOUBT = 3.0, 3.0
 _IMPATIENCE, _REFUSAL = 5.0, 2.0
 # Exploration: noise on stops in multiples of their least distance, segments of roaming, those in one direction, the
 # share of directions that are the goal's, visits that double the rest of the way, the spread in choosing a frontier.
-_NOISE, _ROAMING, _STRAIGHT, _GOALWARD, _FAMILIAR, _SPREAD = 0.5, 12, 4, 0.3, 10.0, 0.7
+_NOISE, _ROAMING, _STRAIGHT, _GOALWARD, _FAMILIAR, _SPREAD = 0.4, 12, 4, 0.3, 10.0, 0.7
 # Share of the episodes with an unknown goal that go to the frontier instead of straight on.
 _ADVENTUROUS = 0.5
 
@@ -275,7 +275,7 @@ class Walker:
         size = len(chart.points)
         self.chart, self.period = chart, period
         self.reach = float(chart.speed) * period
-        self.ahead = max(_AHEAD * self.reach, 1.0)
+        self.ahead = _AHEAD * max(self.reach, 1.0)
         self.edges = csr_array((chart.steps.astype(np.float64), (chart.start, chart.end)), shape=(size, size))
         self.vain = chart.vain
         self.node = self.frontier = -1
