@@ -41,8 +41,8 @@ _REUNION = 0.35
 # A segment is stuck if it moved less than this share of its way (at most of a good segment); ways shorter than the
 # second share of a good segment are not judged.
 _STUCK, _SHORT = 0.2, 0.3
-# Stops are at least this share of a good segment away, which counts as at least one unit long: a body that is only asked
-# for what it reaches already does not get faster.
+# Stops are at least this share of a good segment away, which counts as at least one unit long: a body that is only
+# asked for what it reaches already does not get faster.
 _AHEAD = 0.7
 # The straight rest to a goal is asked for at most this many times that distance at once: the low level has not
 # practised farther subgoals.
