@@ -44,9 +44,9 @@ _STUCK, _SHORT = 0.2, 0.3
 # Stops are at least this share of a good segment away, which counts as at least one unit long: a body that is only
 # asked for what it reaches already does not get faster.
 _AHEAD = 0.7
-# The straight rest to a goal is asked for at most this many times that distance at once: the low level has not
-# practised farther subgoals.
-_LEAP = 3.0
+# They may be this many times as far where the path is straight, that is, within so many units of a line; and so may
+# pieces of the straight rest to a goal.
+_LEAP, _BEND = 3.0, 0.3
 # Share of what is remembered of stuck segments at the next one, and the factor on an edge along which all were stuck.
 _MEMORY, _STUCK_FACTOR = 0.98, 10.0
 # Factor on the straight rest of the way to a goal that was never reached, and stuck segments that double the rest.
@@ -337,18 +337,34 @@ class Walker:
         return hop, target + rng.normal(0.0, _NOISE * self.ahead, achieved.shape)
 
     def _stop(self, achieved: np.ndarray, goal: np.ndarray, last: int, before: np.ndarray) -> tuple[int, np.ndarray]:
-        """Return the next landmark on the path to `last` (-1: none), and the first one far enough away (else the goal).
+        """Return the next landmark on the path to `last` (-1: none), and where the next segment should lead [G].
 
-        `before` [N] is the landmark before each on its shortest path.
+        That is as far along the path as it is straight, and at least `ahead`. `before` [N] is the landmark before each
+        on its shortest path.
         """
+        path = []
+        while last >= 0 and last != self.node:
+            path.append(last)
+            last = int(before[last])
+        path.reverse()
         rest = goal - achieved
-        far = float(np.linalg.norm(rest)) / (_LEAP * self.ahead)
-        hop, target, place = -1, achieved + rest / max(far, 1.0), last
-        while place >= 0 and place != self.node:
-            if np.linalg.norm(self.chart.points[place] - achieved) >= self.ahead:
-                target = self.chart.points[place]
-            hop, place = place, int(before[place])
-        return hop, target
+        piece = achieved + rest / max(float(np.linalg.norm(rest)) / (_LEAP * self.ahead), 1.0)
+        points = np.concatenate([self.chart.points[path], piece[None]])
+        return path[0] if path else -1, points[self._farthest_straight(achieved, points)]
+
+    def _farthest_straight(self, achieved: np.ndarray, points: np.ndarray) -> int:
+        """Return the last of some points [P, G] to which the way along the ones before is nearly straight."""
+        away = _distances(points, achieved)
+        chosen = next((place for place, far in enumerate(away) if far >= self.ahead), len(points) - 1)
+        for place in range(chosen + 1, len(points)):
+            if away[place] > _LEAP * self.ahead:
+                break
+            direction = (points[place] - achieved) / max(away[place], 1e-6)
+            along = np.clip((points[:place] - achieved) @ direction, 0.0, away[place])
+            if _distances(points[:place] - along[:, None] * direction, achieved).max() > _BEND:
+                break
+            chosen = place
+        return chosen
 
     # --- Exploration ---
 
