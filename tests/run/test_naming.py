@@ -14,6 +14,7 @@ def test_names_tell_what_differs_from_the_preset():
     assert variant_name(more) == "relabel-coverage60-novelty60"
     assert run_name(apply(more, {"seed": 3})) == "ant-maze-u-sparse-higl-relabel-coverage60-novelty60-3"
     assert variant_name(apply(base, {"low.exploration": 4.5})) == "low-exploration4.5"
+    assert variant_name(apply(base, {"precision": "fp32"})) == ""
 
 
 def test_names_tell_all_digits_of_a_number():

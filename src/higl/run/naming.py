@@ -13,8 +13,8 @@ from higl.settings.layers import setting_types
 from higl.settings.presets import has_preset, has_rewards, preset
 from higl.text import number_text
 
-# Settings that have a place of their own in a name, or that do not distinguish runs.
-_OWN_PLACE = ("task", "reward", "algo", "preset", "seed", "steps")
+# Settings that have a place of their own in a name, or that do not distinguish runs (precision depends on the machine).
+_OWN_PLACE = ("task", "reward", "algo", "preset", "seed", "steps", "precision")
 _LONGEST = 80
 
 
