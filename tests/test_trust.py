@@ -18,7 +18,10 @@ from higl.envs.source import Source
 from higl.envs.trust import check_imported, is_imported, would_import
 from higl.errors import TaskError
 from higl.run.folder import RunFolder
-from higl.run.tracker_process import make_processes
+from higl.run.progress import Silent
+from higl.run.reading import read_config
+from higl.run.tracker_process import TrackerProcess, make_processes
+from higl.run.training import Training, open_training
 from higl.settings.layers import apply
 from higl.settings.presets import preset
 from higl.sweep.catalogue import read_catalogue
@@ -112,6 +115,7 @@ READING = {
     "report": ("report", "run"),
     "landmarks": ("landmarks", "run"),
     "results": ("results", "add", "run", "--partial"),
+    "export": ("export", "run", "-o", "policy.onnx"),
     "sweep list": ("sweep", "list", "--catalogue", "catalogue.toml"),
     "sweep show": ("sweep", "show", "mine", "--catalogue", "catalogue.toml"),
     "sweep status": ("sweep", "status", "mine", "--catalogue", "catalogue.toml"),
@@ -161,6 +165,32 @@ def test_a_tracker_that_a_run_names_is_not_imported(evil, capsys):
     assert make_processes(evil.run, [], warnings.append) == []
     assert f"names the tracker {tracker}, which is not continued" in warnings[0]
     assert not evil.was_imported
+
+
+@pytest.mark.parametrize("case", ["task", "test_env"])
+def test_the_process_of_a_tracker_is_not_trusted_with_what_only_the_run_names(evil, case):
+    """The environments were given otherwise, with `--env` for example."""
+    if case == "test_env":
+        name_in_facts(evil, test_env=evil.task)
+    run, envs, progress = evil.run, (tiny.TinyEnv(), tiny.TinyEnv()), Silent()
+    with open_training(run, read_config(run), *envs, new=False, progress=progress, trackers=["wandb"]) as training:
+        assert [process.command[-2:] for process in processes_of(training)] == [["--tracker", "wandb"]]
+        assert training.how_to_continue.endswith("--trust")
+    name_in_facts(evil, test_env=None)
+    with open_training(run, read_config(run), *envs, new=False, progress=progress, trackers=["wandb"]) as training:
+        assert [process.command[-1] for process in processes_of(training)] == ["--trust"]
+    assert not evil.was_imported
+
+
+def processes_of(training: Training) -> list[TrackerProcess]:
+    return [each for each in training.observers._observers if isinstance(each, TrackerProcess)]
+
+
+def test_a_tracker_is_no_maze_of_ogbench(evil):
+    record = evil.run / "trackers" / "ogbench-Tracker"
+    record.mkdir(parents=True)
+    (record / "record.json").write_text('{"tracker": "ogbench:Tracker"}')
+    assert make_processes(evil.run, [], pytest.fail) == []
 
 
 def test_mazes_of_ogbench_are_not_modules():
@@ -215,6 +245,11 @@ def test_load_in_python(evil, name):
     assert evil.was_imported
     assert higl.evaluate(agent, episodes=1).episodes == 1
     assert higl.HIGL.load(evil.policy).spaces == agent.spaces, "it is imported now, so nothing more would run"
+
+
+def test_a_policy_that_only_acts_needs_no_module(evil):
+    assert higl.load_policy(evil.run).config.task == evil.task
+    assert not evil.was_imported
 
 
 def test_the_full_state_of_an_agent(evil):

@@ -97,6 +97,7 @@ def test_a_run_with_snapshots_has_a_landmark_map_and_other_seeds_a_table(tmp_pat
         (["RUNS/run-0", "RUNS/other"], "card", "these runs differ in high.period"),
         (["RUNS/run-0"], "RUNS", "exists and is no earlier card: name a new folder"),
         (["RUNS/run-0", "--episodes", "0"], "card", "--episodes must be 1 or more"),
+        (["RUNS/run-0", "--seed", str(2**40)], "card", "--seed 1099511627776: expected a number"),
         (["reacher", "--pretrained"], "card", "no trained policy for 'reacher' comes with higl"),
         (["ant-maze-u", "pusher", "--pretrained"], "card", "--pretrained takes one task"),
         (["RUNS/nowhere"], "card", "does not exist"),

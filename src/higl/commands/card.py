@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from higl.commands.arguments import Argument, Cores, Runs, Switch
-from higl.commands.command import command, warn
+from higl.commands.command import check_seed, command, warn
 from higl.commands.trust import TrustOptions, allow_module, import_task_module
 from higl.errors import SettingsError
 from higl.pretrained import pretrained_run
@@ -39,18 +39,19 @@ class CardOptions(TrustOptions):
 @command("card", CardOptions)
 def card(options: CardOptions) -> int:
     """Write a folder for a model hub."""
-    if options.episodes < 1 or options.seed < 0:
-        raise SettingsError("--episodes must be 1 or more, and --seed 0 or more")
+    if options.episodes < 1:
+        raise SettingsError("--episodes must be 1 or more")
+    check_seed(options.seed)
     if options.pretrained and len(options.runs) > 1:
         raise SettingsError("--pretrained takes one task")
     folders = [pretrained_run(str(options.runs[0]))] if options.pretrained else options.runs
     prepare_process(options.cores)
     from higl.figures.card import write_card
-    from higl.run.reading import find_runs
+    from higl.run.reading import find_runs, read_config, tested_in
 
     runs = find_runs(folders)
     for run in runs:
-        task = run.facts.get("test_env") or run.task
+        task = tested_in(run.path, read_config(run.path))
         allow_module(task, run.path, trust=options.trust)
         import_task_module(task)
     names = write_card(

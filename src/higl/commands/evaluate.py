@@ -49,14 +49,14 @@ def evaluate(options: EvalOptions) -> int:
     if options.episodes < 1:
         raise SettingsError("--episodes must be 1 or more")
     check_seed(options.seed)
-    file = policy_path(pretrained_run(str(options.run)) if options.pretrained else options.run)
+    place = pretrained_run(str(options.run)) if options.pretrained else options.run
+    file = policy_path(place)
     prepare_process(options.cores)
     from higl.envs.make import hinting_at_load
     from higl.run.measure import measure_policy
     from higl.run.policy_file import load_policy
 
     _, config = load_policy(file)
-    place = file if options.run.is_file() else options.run
     stored = tested_in(place, config)
     task = allowed_name(options.test_env, stored, place, trust=options.trust, option="--env")
     with hinting_at_load(place, task, config.algo), _progress(options.episodes) as progress:

@@ -26,7 +26,7 @@ from higl.run.files import replace_file
 from higl.run.measure import Evaluation, measure_policy
 from higl.run.naming import algorithm_title, task_title
 from higl.run.policy_file import load_policy
-from higl.run.reading import Run, policy_path
+from higl.run.reading import Run, policy_path, read_config, tested_in
 from higl.settings.flat import differing, flat_config
 from higl.settings.layers import toml_line
 from higl.settings.presets import preset
@@ -105,7 +105,7 @@ def write_card(
 
 def _measure(run: Run, seed: int, episodes: int) -> Evaluation:
     """Measure a run's policy where the run was evaluated."""
-    return measure_policy(policy_path(run.path), seed, episodes, run.facts.get("test_env") or run.task)
+    return measure_policy(policy_path(run.path), seed, episodes, tested_in(run.path, read_config(run.path)))
 
 
 def _check(runs: Sequence[Run], folder: Path) -> None:

@@ -13,7 +13,7 @@ from higl.errors import RenderError, TaskError
 from higl.figures.goal_space import load_snapshots, projections
 from higl.run.files import replacing
 from higl.run.naming import algorithm_title, task_title
-from higl.run.reading import Columns, Run, policy_path
+from higl.run.reading import Columns, Run, policy_path, tested_in
 from higl.text import counted
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def make_video(
     from higl.run.policy_file import load_policy
 
     policy, config = load_policy(policy_path(run.path))
-    env = _make_env(run, config, task or run.facts.get("test_env") or config.task, size)
+    env = _make_env(run, config, task or tested_in(run.path, config), size)
     try:
         takes = _takes(env, policy, seed, max(best, episodes), whole)
         if best:

@@ -150,7 +150,8 @@ def run_status(path: Path, facts: Mapping[str, Any], steps: int) -> str:
 def how_to_continue(path: Path, facts: Mapping[str, Any], config: Config) -> str:
     """Return what continues a run: a command, or Python code if the command line cannot make its environment."""
     if facts.get("has_id", True):
-        return f"higl resume {path}{' --trust' if module_in(config.task) else ''}"  # its module is imported
+        needs_trust = module_in(config.task) or module_in(facts.get("test_env") or "")
+        return f"higl resume {path}{' --trust' if needs_trust else ''}"
     return f"higl.{config.algo.upper()}.load({str(path)!r}, env).learn(...)"
 
 

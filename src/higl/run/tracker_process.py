@@ -21,6 +21,7 @@ import msgspec
 from higl.errors import RunFolderError
 from higl.run.files import TRACKERS, replace_file
 from higl.run.observers import Observer
+from higl.text import OGBENCH
 
 WAIT_SECONDS = 60.0
 """Longest time that a run waits for its tracker, after the run itself has ended."""
@@ -83,26 +84,33 @@ def recorded_trackers(run: Path) -> list[str]:
     for file in sorted((run / TRACKERS).glob(f"*/{_RECORD}")):
         with contextlib.suppress(msgspec.MsgspecError, OSError):
             found.append(msgspec.json.decode(file.read_bytes(), type=Written).tracker)
-    return found
+    return [name for name in found if not name.startswith(OGBENCH)]  # a task that needs no trust, and no tracker
 
 
 class TrackerProcess(Observer):
-    """Starts a tracker with a run, warns once if it fails, and gives it some time at the end."""
+    """Starts a tracker with a run, warns once if it fails, and gives it some time at the end.
 
-    def __init__(self, run: Path, name: str, warn: Callable[[str], None]):
+    Args:
+        run: folder of the run.
+        name: the tracker.
+        warn: receives warnings.
+        trust: whether the process may import the module of the environment, for the video.
+    """
+
+    def __init__(self, run: Path, name: str, warn: Callable[[str], None], *, trust: bool = False):
         self._run, self._name, self._warn = run, name, warn
+        self.command = [sys.executable, "-m", "higl", "track", str(run), "--tracker", name, *["--trust"] * trust]
         self._process: subprocess.Popen[bytes] | None = None
         self._again = f"`higl track {run} --tracker {name}` writes the rest"
 
     def begin(self, name: str, step: int, total: int) -> None:
         """Start the process."""
         folder = tracker_folder(self._run, self._name)
-        command = [sys.executable, "-m", "higl", "track", str(self._run), "--tracker", self._name, "--trust"]
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with open(folder / _LOG, "wb") as log:
                 self._process = subprocess.Popen(
-                    command,
+                    self.command,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -156,7 +164,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def make_processes(run: Path, names: Iterable[str], warn: Callable[[str], None]) -> list[TrackerProcess]:
+def make_processes(
+    run: Path, names: Iterable[str], warn: Callable[[str], None], *, trust: bool = False
+) -> list[TrackerProcess]:
     """Return the processes of the named trackers and of those that already keep a record of the run."""
     from higl.envs.trust import is_imported  # here: it imports NumPy
 
@@ -166,4 +176,4 @@ def make_processes(run: Path, names: Iterable[str], warn: Callable[[str], None])
             recorded.append(name)
         elif name not in names:
             warn(f"{run} names the tracker {name}, which is not continued: it imports a module that nobody named here")
-    return [TrackerProcess(run, name, warn) for name in dict.fromkeys([*names, *recorded])]
+    return [TrackerProcess(run, name, warn, trust=trust) for name in dict.fromkeys([*names, *recorded])]

@@ -19,6 +19,7 @@ from gymnasium.vector import VectorEnv
 from higl.algo.learner import Learner
 from higl.algo.policy import Spaces
 from higl.algo.products import resolved_precision
+from higl.envs.trust import is_imported
 from higl.errors import CheckpointError
 from higl.run.checkpoint import Checkpoints, Counters, learner_arrays, restore_newest
 from higl.run.checks import check_spaces
@@ -83,7 +84,9 @@ def open_training(
     folder = RunFolder.create(path, config, progress.warn) if new else RunFolder.open(path, progress.warn)
     if test_env_name is not None:
         folder.facts["test_env"] = test_env_name
-    processes = make_processes(path, trackers, progress.warn)
+    # The name in the folder may be one that nobody has named here: another environment was given.
+    trust = is_imported(folder.facts.get("test_env") or config.task)
+    processes = make_processes(path, trackers, progress.warn, trust=trust)
     observers = [progress, *processes]
     stopped = True
     try:
@@ -122,7 +125,7 @@ class Training(Observer):
         self.checkpoints = Checkpoints(folder.path / CHECKPOINTS)
         self.snapshots = SnapshotStore(folder.path / SNAPSHOTS)
         self.has_id = has_id
-        self.how_to_continue = how_to_continue(folder.path, {"has_id": has_id}, config)
+        self.how_to_continue = how_to_continue(folder.path, folder.facts | {"has_id": has_id}, config)
         self.save_every_seconds = save_every_seconds
         self.stops = [each for each in callbacks if isinstance(each, StopAtSuccess)]
         self.saved_step: int | None = None
