@@ -12,8 +12,8 @@ from higl.envs.adapt import wrap_goal
 from higl.envs.make import make_env
 from higl.errors import TaskError
 from higl.settings.probe import (
-    episode_steps,
     Trace,
+    episode_steps,
     goal_region,
     held_reach,
     matching_entries,

@@ -12,7 +12,8 @@ was walked only once, or along which segments got stuck, is longer.
 A trajectory belongs to a landmark until a joined one is clearly nearer, or it leaves the radius. It then meets any
 landmark within a third of the radius, or makes a new one. So points on either side of a wall that is thicker than that
 rarely share a landmark. When all places are taken, the radius grows and landmarks that are joined by short edges are
-merged (and landmarks without any edge, if they are as close). In this way the map covers whatever has been visited with the same number of landmarks.
+merged, as are landmarks without any edge that are as close. In this way the map covers whatever has been visited with
+the same number of landmarks.
 
 All lengths are in units of the goal space (`goal_unit`). Imports no JAX, so that a policy acts without it.
 """
