@@ -174,7 +174,7 @@ def test_subgoals_lead_along_the_map(subgoals, unit):
     for start in (2.0, 4.6):
         here, goal = np.float32([start * unit, 0.0]), np.float32([5.0 * unit, 0.0])
         _, state = acting.step(np.zeros(3, np.float32), here, goal, acting.begin(), None)
-        target = state.subgoal + [start, 0.0] if subgoals == "relative" else state.subgoal
+        target = state.subgoal + np.float32([start, 0.0]) if subgoals == "relative" else state.subgoal
         if start == 2.0:
             assert 3.0 <= target[0] <= 3.8
             assert np.abs(acting.chart.points - target).max(axis=1).min() < 1e-5
