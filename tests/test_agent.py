@@ -138,7 +138,7 @@ def test_settings_of_a_custom_maze_are_derived():
     """A point in it must not explore with an ant's torques."""
     env = gymnasium.make("higl/AntMaze-v0", body="point", map=("S..", "##.", "G.."), cell=4.0)
     learned = higl.HIGL(env, verbose=False)
-    assert any(value.name == "low.exploration" for value in learned.derived)
+    assert any(value.name == "goal_unit" for value in learned.derived)
     assert 0 < learned.config.low.exploration <= 1
 
 
@@ -149,8 +149,8 @@ def test_derived_settings_are_printed(capsys):
     first, *lines = capsys.readouterr().out.splitlines()
     assert "ReachEnv has no preset" in first
     assert "verbose=2" in first
-    assert lines[1] == "  the low level sees the observation without entries [2, 3]"
-    assert len(lines) == 2
+    assert lines[2] == "  the low level sees the observation without entries [2, 3]"
+    assert len(lines) == 3
     higl.HIRO(make, verbose=0, **SMALL)
     assert capsys.readouterr().out == ""
 

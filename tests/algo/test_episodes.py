@@ -8,8 +8,19 @@ import numpy as np
 import pytest
 from support.toy import SPACES, PointEnv, changed, random_policy, tiny_config
 
-from higl.algo.episodes import _EXPLORATION, Episode, collect_episode, explores, high_rows, low_rows
+from higl.algo.episodes import (
+    _EXPLORATION,
+    Episode,
+    collect_episode,
+    collect_episodes,
+    explores,
+    high_rows,
+    in_units,
+    low_rows,
+)
 from higl.algo.policy import Policy
+from higl.algo.walked import WalkedMap
+from higl.envs.adapt import make_vector
 
 CONFIG = tiny_config(high={"relabel": True})
 ABSOLUTE = changed(CONFIG, high={"subgoals": "absolute", "relabel": True})
@@ -218,3 +229,60 @@ def test_high_rows_against_a_loop(steps):
 
 def test_segments_are_stored_only_for_relabelling():
     assert high_rows(changed(CONFIG, high={"relabel": False}), random_episode(12)).segment is None
+
+
+# ---- units of the goal space ---------------------------------------------------------------------------------------
+
+
+class Scaled(PointEnv):
+    """The point with goals in other units than its observation."""
+
+    def _observe(self):
+        observation = super()._observe()
+        return observation | {part: 1000 * observation[part] for part in ("achieved_goal", "desired_goal")}
+
+
+def test_goals_are_measured_in_units():
+    episode = random_episode(12)
+    assert in_units(episode, np.ones(2, np.float32)) is episode
+    scaled = in_units(episode, np.array([2.0, 0.5], np.float32))
+    for name in ("achieved", "desired", "subgoal"):
+        np.testing.assert_array_equal(getattr(scaled, name), getattr(episode, name) * [0.5, 2.0])
+    for name in ("observation", "action", "reward", "success"):
+        assert getattr(scaled, name) is getattr(episode, name)
+
+
+@pytest.mark.parametrize("config", [CONFIG, ABSOLUTE], ids=["relative", "absolute"])
+def test_subgoals_are_recorded_in_the_units_of_the_environment(config):
+    plain = collect(config)
+    scaled = changed(config, goal_unit=(1000.0,), high={"subgoal_range": (3000.0, 2000.0)})
+    episode = collect_episode(Scaled(steps=23), random_policy(scaled), 3, explore=True)
+    np.testing.assert_allclose(episode.action, plain.action, atol=1e-4)
+    np.testing.assert_allclose(episode.subgoal, 1000 * plain.subgoal, atol=1)
+    np.testing.assert_allclose(episode.achieved, 1000 * plain.achieved, atol=1)
+    for name in ("achieved", "desired", "subgoal"):
+        back = getattr(in_units(episode, np.full(2, 1000.0, np.float32)), name)
+        np.testing.assert_allclose(back, getattr(plain, name), atol=1e-3)
+
+
+# ---- several environments on a map ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("explore", [[True, True], [True, False], [False, False]])
+def test_episodes_at_once_walk_a_map_as_they_would_one_by_one(explore):
+    config = changed(CONFIG, landmarks={"graph": "walked"}, goal_unit=(0.5,), high={"exploration": 0.5})
+    grown, unit = WalkedMap(60, 2, config.high.period), np.full(2, 0.5, np.float32)
+    for seed in range(4):
+        seen = in_units(collect(config, steps=40, seed=seed), unit)
+        grown.add_episode(seen.achieved, (seen.achieved[:-1] + seen.subgoal)[::5])
+    acting = random_policy(config)
+    acting.chart = grown.chart()
+    assert len(acting.chart.points) > 10
+    lengths = (30, 17)
+    env = make_vector([lambda: PointEnv(steps=30), lambda: PointEnv(steps=17)])
+    together = collect_episodes(env, acting, [4, 5], explore=explore)
+    assert [len(episode) for episode in together] == [30, 17]
+    for seed, steps, draws, batched in zip((4, 5), lengths, explore, together, strict=True):
+        alone = collect_episode(PointEnv(steps=steps), acting, seed, explore=draws)
+        for name in ("observation", "achieved", "desired", "subgoal", "action", "reward", "success"):
+            np.testing.assert_allclose(getattr(batched, name), getattr(alone, name), atol=1e-4, err_msg=name)

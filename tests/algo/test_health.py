@@ -11,10 +11,12 @@ from higl.algo import td3
 from higl.algo.adjacency import CellMatrix
 from higl.algo.episodes import Episode
 from higl.algo.forward import Layer
-from higl.algo.health import adjacency_metrics, episode_metrics, segment_metrics, value_metrics
+from higl.algo.health import adjacency_metrics, episode_metrics, high_value_metrics, low_value_metrics, segment_metrics
+from higl.algo.subgoals import low_view, no_statistics
 from higl.settings.config import AdjacencyConfig
 
 CONFIG = tiny_config(high={"period": 2, "discount": 0.5, "reward_scale": 0.1}, low={"discount": 0.5})
+VIEW = low_view(CONFIG.low, no_statistics(SPACES.observation))
 
 
 def walk() -> Episode:
@@ -90,9 +92,8 @@ def constant_networks(value: float, actions: int) -> td3.Networks:
 def test_values_against_returns_by_hand():
     low = td3.TD3(CONFIG.low, 5, (1.0, 1.0))
     high = td3.TD3(CONFIG.high, 5, (3.0, 2.0))
-    metrics = value_metrics(
-        CONFIG, low, constant_networks(-4.0, SPACES.action), high, constant_networks(-7.0, SPACES.goal), walk()
-    )
+    metrics = low_value_metrics(CONFIG, low, constant_networks(-4.0, SPACES.action), VIEW, walk())
+    metrics |= high_value_metrics(CONFIG, high, constant_networks(-7.0, SPACES.goal), walk())
     assert metrics["low/value"] == pytest.approx(-4.0)
     assert metrics["low/saturated"] == 0.0
     # Segments of two steps: the first step's reward, then half the value at the second; of one step: its value.
@@ -104,11 +105,9 @@ def test_values_against_returns_by_hand():
 
 
 def test_a_time_limit_that_bootstraps_adds_the_last_value_to_the_return():
-    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0))
     high = td3.TD3(CONFIG.high, 5, (3.0, 2.0))
-    networks = constant_networks(-4.0, SPACES.action), constant_networks(-7.0, SPACES.goal)
     config = replace(CONFIG, time_limit="bootstrap")
-    metrics = value_metrics(config, low, networks[0], high, networks[1], walk())
+    metrics = high_value_metrics(config, high, constant_networks(-7.0, SPACES.goal), walk())
     assert metrics["high/return"] == pytest.approx(0.1 * (-2 - 0.5 - 0.25) - 7.0 / 8)
 
 
@@ -144,9 +143,8 @@ def test_layer_norm_reaches_the_values():
 
 def test_saturated_are_the_actors_own_actions():
     low = td3.TD3(CONFIG.low, 5, (1.0, 1.0))
-    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0))
     networks = constant_networks(-4.0, SPACES.action)
     actor = (Layer(networks.actor[0].weight, np.array([9.0, 0.0], np.float32)),)
     episode = replace(walk(), action=np.ones((5, 2), np.float32))  # with exploration
-    told = value_metrics(CONFIG, low, networks._replace(actor=actor), high, constant_networks(-7.0, 2), episode)
+    told = low_value_metrics(CONFIG, low, networks._replace(actor=actor), VIEW, episode)
     assert told["low/saturated"] == pytest.approx(1 / 2)

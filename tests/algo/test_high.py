@@ -11,7 +11,8 @@ import pytest
 from higl.algo import high
 from higl.algo.forward import Layer
 from higl.algo.nets import init_mlp
-from higl.settings.config import AdjacencyConfig, Config, HighConfig, LandmarksConfig
+from higl.algo.subgoals import low_view, no_statistics
+from higl.settings.config import AdjacencyConfig, Config, HighConfig, LandmarksConfig, LowConfig
 
 OBSERVATION, GOAL, ACTION, PERIOD, BATCH = 4, 2, 3, 5, 7
 
@@ -54,6 +55,7 @@ def test_relabelling_against_a_loop(scheme):
     config = HighConfig(subgoals=scheme, relabel=True, relabel_candidates=10)
     limit = np.array([2.0, 1.5], np.float32)
     visible = np.array([0, 0, 1, 1], np.float32)
+    view = low_view(LowConfig(hidden_entries=(0, 1)), no_statistics(OBSERVATION))
     # Weights this large make the actions depend on the subgoal.
     actor = jax.tree.map(lambda x: 3 * x, init_mlp(jax.random.key(0), (OBSERVATION + GOAL, 8, ACTION)))
     key = jax.random.key(5)
@@ -61,7 +63,7 @@ def test_relabelling_against_a_loop(scheme):
     kinds, clipped = set(), False
     for seed in range(6):
         rows = random_rows(seed)
-        ours = high.relabel(config, jnp.asarray(limit), actor, jnp.asarray(visible), rows, key)
+        ours = high.relabel(config, jnp.asarray(limit), actor, view, rows, key)
         assert ours.shape == (BATCH, GOAL)
         rows = jax.device_get(rows)
         for number in range(BATCH):
@@ -94,12 +96,12 @@ def test_a_subgoal_that_explains_the_actions_is_not_relabelled():
     config = HighConfig(subgoals="relative", relabel=True)
     actor = init_mlp(jax.random.key(0), (OBSERVATION + GOAL, 8, ACTION))
     rows = random_rows(0)
-    visible = jnp.ones(OBSERVATION)
+    view = low_view(LowConfig(hidden_entries=()), no_statistics(OBSERVATION))
     subgoals = rows.subgoal[:, None] + rows.achieved[:, None] - rows.segment.achieved
     x = jnp.concatenate([rows.segment.observation, subgoals], axis=-1)
     actions = jnp.tanh(jnp.maximum(x @ actor[0].weight + actor[0].bias, 0) @ actor[1].weight + actor[1].bias)
     rows = rows._replace(segment=rows.segment._replace(action=actions))
-    kept = high.relabel(config, jnp.full(GOAL, 2.0), actor, visible, rows, jax.random.key(1))
+    kept = high.relabel(config, jnp.full(GOAL, 2.0), actor, view, rows, jax.random.key(1))
     np.testing.assert_array_equal(kept, rows.subgoal)
 
 

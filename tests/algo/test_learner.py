@@ -96,11 +96,13 @@ def test_the_health_of_a_run_is_measured(trained):
 
 
 def test_no_stage_overwrites_the_health_metrics(monkeypatch):
-    expected = {"low/value": 1.5, "low/value_excess": 2.5, "high/value": 3.5, "high/return": 4.5}
-    monkeypatch.setattr("higl.algo.learner.value_metrics", lambda *_: dict(expected))
+    expected = {"low/value": 1.5, "low/value_excess": 2.5}
+    expected_high = {"high/value": 3.5, "high/return": 4.5}
+    monkeypatch.setattr("higl.algo.learner.low_value_metrics", lambda *_: dict(expected))
+    monkeypatch.setattr("higl.algo.learner.high_value_metrics", lambda *_: dict(expected_high))
     learner = Learner(CONFIG, SPACES)
     metrics = learner.learn(episode(learner, 0, steps=12))
-    assert {name: metrics[name] for name in expected} == expected
+    assert {name: metrics[name] for name in expected | expected_high} == expected | expected_high
 
 
 def test_landmarks_are_states_of_the_buffer_and_the_queue_without_repeats(trained):

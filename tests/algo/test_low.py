@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from higl.algo import low, td3
-from higl.algo.subgoals import visible_entries
+from higl.algo.subgoals import low_view, no_statistics
 from higl.settings.config import LowConfig
 
 
@@ -37,7 +37,7 @@ def test_low_batch_by_hand(scheme, next_subgoals, rewards):
         end=np.array([0.0, 1.0]),
     )
     config = LowConfig(hidden_entries=(0, 1), reward_scale=3.0, discount=0.9)
-    batch = low.low_batch(config, scheme, visible_entries(config, 3), jax.tree.map(jnp.asarray, rows))
+    batch = low.low_batch(config, scheme, low_view(config, no_statistics(3)), jax.tree.map(jnp.asarray, rows))
     np.testing.assert_array_equal(batch.input, [[0, 0, 3, 7, 8], [0, 0, 6, 9, 10]])
     expected = np.hstack([[[0, 0, 6], [0, 0, 13]], next_subgoals])
     np.testing.assert_allclose(batch.next_input, expected, atol=1e-6)
@@ -67,17 +67,17 @@ def test_distance_is_the_negative_value_of_the_subgoal_towards_the_target(scheme
     config = LowConfig(hidden=(8,), hidden_entries=(0, 1))
     level = td3.TD3(config, 5, (1.0,))
     networks = td3.init(level, jax.random.key(1)).networks
-    visible = visible_entries(config, 3)
+    view = low_view(config, no_statistics(3))
     rng = np.random.default_rng(0)
     observation, target = rng.normal(size=(40, 3)), 3 * rng.normal(size=(40, 2))
     achieved = observation[:, :2]
     subgoal = target - achieved if scheme == "relative" else target
-    x = jnp.asarray(np.hstack([observation * visible, subgoal]))
+    x = jnp.asarray(np.hstack([observation * [0, 0, 1], subgoal]))
     action = jnp.tanh(td3.mlp(networks.actor, x))
     values = [td3.mlp(critic, jnp.hstack([x, action]))[:, 0] for critic in networks.critics]
     expected = np.maximum(0, -np.min(values, axis=0))
     assert (expected == 0).any()
     assert (expected > 0).any()
     arrays = (jnp.asarray(array) for array in (observation, achieved, target))
-    distance = low.low_distance(level, networks, visible, scheme, *arrays)
+    distance = low.low_distance(level, networks, view, scheme, *arrays)
     np.testing.assert_allclose(distance, expected, atol=1e-5)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.toy import SPACES, PointEnv, changed, random_policy, tiny_config
 
 from higl.algo.forward import mlp
-from higl.algo.policy import PolicyState, Spaces, subgoal_limit
+from higl.algo.policy import Policy, PolicyState, Spaces, goal_unit, subgoal_limit
+from higl.algo.walked import WalkedMap
+from higl.settings.config import Config
 
 CONFIG = tiny_config()
 ABSOLUTE = changed(CONFIG, high={"subgoals": "absolute"})
@@ -120,3 +124,95 @@ def test_rows_of_a_batch_have_clocks_of_their_own():
     np.testing.assert_allclose(actions, [action for action, _ in alone], atol=1e-5)
     np.testing.assert_allclose(together.subgoal, [subgoal for _, subgoal in alone], atol=1e-5)
     assert together.clock.tolist() == [9, 7, 6]
+
+
+# ---- units of the goal space ---------------------------------------------------------------------------------------
+
+
+def test_the_unit_is_one_number_for_all_axes_or_one_for_each():
+    assert goal_unit(changed(CONFIG, goal_unit=(2.0,)), SPACES).tolist() == [2.0, 2.0]
+    each = changed(CONFIG, goal_unit=(2.0, 0.5))
+    assert goal_unit(each, SPACES).tolist() == [2.0, 0.5]
+    assert subgoal_limit(each, SPACES).tolist() == [1.5, 4.0]
+
+
+@pytest.mark.parametrize("config", [CONFIG, ABSOLUTE], ids=["relative", "absolute"])
+@pytest.mark.parametrize("explore", [False, True])
+def test_goals_in_another_unit_lead_to_the_same_actions(config, explore):
+    unit = np.array([1000.0, 8.0], np.float32)
+    scaled = changed(config, goal_unit=(1000.0, 8.0), high={"subgoal_range": (3000.0, 16.0)})
+    ours, other = random_policy(config), random_policy(scaled)
+    states, rngs = [ours.begin(4), other.begin(4)], [np.random.default_rng(0) if explore else None for _ in range(2)]
+    for observation, achieved, desired in zip(*walk(12, 4), strict=True):
+        action, states[0] = ours.step(observation, achieved, desired, states[0], rngs[0])
+        again, states[1] = other.step(observation, achieved * unit, desired * unit, states[1], rngs[1])
+        np.testing.assert_allclose(again, action, atol=1e-5)
+
+
+# ---- with a walked map ---------------------------------------------------------------------------------------------
+
+WALKED = changed(CONFIG, landmarks={"graph": "walked"})
+
+
+def walking(config: Config = WALKED, *, known: bool = True) -> Policy:
+    """Return a policy with a map of the x axis from 0 to 5, in units."""
+    grown = WalkedMap(50, 2, config.high.period)
+    if known:
+        axis = np.stack([np.linspace(0, 5, 51), np.zeros(51)], axis=1).astype(np.float32)
+        for _ in range(3):
+            grown.add_episode(axis, axis[5::5])
+    acting = random_policy(config)
+    return Policy(config, SPACES, acting.low_actor, acting.high_actor, None, grown.chart())
+
+
+@pytest.mark.parametrize("unit", [1.0, 10.0])
+@pytest.mark.parametrize("subgoals", ["relative", "absolute"])
+def test_subgoals_lead_along_the_map(subgoals, unit):
+    """From x = 2 to a goal at x = 5: to a landmark at least one unit ahead, or the goal once it is near."""
+    limits = {"subgoals": subgoals, "subgoal_range": (100.0,)}
+    acting = walking(changed(WALKED, goal_unit=(unit,), high=limits))
+    for start in (2.0, 4.6):
+        here, goal = np.float32([start * unit, 0.0]), np.float32([5.0 * unit, 0.0])
+        _, state = acting.step(np.zeros(3, np.float32), here, goal, acting.begin(), None)
+        target = state.subgoal + np.float32([start, 0.0]) if subgoals == "relative" else state.subgoal
+        if start == 2.0:
+            assert 3.0 <= target[0] <= 3.8
+            assert np.abs(acting.chart.points - target).max(axis=1).min() < 1e-5
+        else:
+            np.testing.assert_allclose(target, [5.0, 0.0], atol=1e-5)
+
+
+def test_subgoals_on_a_map_stay_in_their_range():
+    acting = walking(changed(WALKED, high={"subgoal_range": (0.5, 2.0)}))
+    zeros = np.zeros(3, np.float32)
+    _, state = acting.step(zeros, np.float32([0.0, 0.0]), np.float32([5.0, 0.0]), acting.begin(), None)
+    assert state.subgoal[0] == 0.5
+
+
+def test_an_empty_map_leaves_the_subgoals_to_the_network():
+    acting, plain = walking(known=False), random_policy(CONFIG)
+    observation, achieved, desired = (column[0] for column in walk(1, 3))
+    action, state = acting.step(observation, achieved, desired, acting.begin(3), None)
+    expected, _ = plain.step(observation, achieved, desired, plain.begin(3), None)
+    np.testing.assert_array_equal(action, expected)
+    assert state.walkers == ()
+
+
+def test_rows_of_a_batch_walk_as_they_would_alone():
+    """Three rows that began 0, 2 and 3 steps ago, each with a walker of its own."""
+    acting = walking()
+    observation, achieved, desired = walk(14, 3)
+    alone = []
+    for row, began in enumerate((0, 2, 3)):
+        state = acting.begin()
+        for step in range(began, 14):
+            action, state = acting.step(observation[step, row], achieved[step, row], desired[step, row], state, None)
+        alone.append((action, state.subgoal))
+    together = acting.begin(3)
+    for step in range(14):
+        clock = np.where(np.array([0, 2, 3]) == step, 0, together.clock)
+        actions, together = acting.step(
+            observation[step], achieved[step], desired[step], replace(together, clock=clock), None
+        )
+    np.testing.assert_allclose(actions, [action for action, _ in alone], atol=1e-5)
+    np.testing.assert_allclose(together.subgoal, [subgoal for _, subgoal in alone], atol=1e-5)

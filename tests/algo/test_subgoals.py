@@ -2,6 +2,8 @@
 
 from itertools import pairwise
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -42,9 +44,61 @@ def test_the_subgoal_towards_a_point_asks_for_it(scheme, subgoal):
     np.testing.assert_array_equal(subgoals.subgoal_target(scheme, np.array(subgoal), achieved), target)
 
 
+# --- What the low level sees ----------------------------------------------------------------------------------------
+
+OBSERVED = np.array([[9.0, 8.0, 7.0, 6.0]], np.float32)
+SUBGOAL = np.array([[5.0, 4.0]], np.float32)
+
+
 def test_hidden_entries_do_not_reach_the_low_level():
-    visible = subgoals.visible_entries(LowConfig(hidden_entries=(0, 2)), 4)
-    np.testing.assert_array_equal(visible, [0, 1, 0, 1])
-    seen = subgoals.low_input(visible, np.array([[9.0, 8.0, 7.0, 6.0]]), np.array([[5.0, 4.0]]))
-    np.testing.assert_array_equal(seen, [[0, 8, 0, 6, 5, 4]])
-    np.testing.assert_array_equal(subgoals.visible_entries(LowConfig(hidden_entries=()), 3), [1, 1, 1])
+    view = subgoals.low_view(LowConfig(hidden_entries=(0, 2)), subgoals.no_statistics(4))
+    np.testing.assert_array_equal(subgoals.low_input(view, OBSERVED, SUBGOAL), [[0, 8, 0, 6, 5, 4]])
+    view = subgoals.low_view(LowConfig(hidden_entries=()), subgoals.no_statistics(4))
+    np.testing.assert_array_equal(subgoals.low_input(view, 1e6 * OBSERVED, SUBGOAL)[0, :4], 1e6 * OBSERVED[0])
+
+
+def statistics_of(*parts: np.ndarray) -> subgoals.Statistics:
+    statistics = subgoals.no_statistics(parts[0].shape[1])
+    for part in parts:
+        statistics = subgoals.updated_statistics(statistics, part)
+    return statistics
+
+
+def test_statistics_are_those_of_all_states_together():
+    """Parts of different lengths, places and scales; the last column stands still in the first parts."""
+    rng = np.random.default_rng(0)
+    parts = [
+        (rng.normal(size=(length, 4)) * [1, 100, 1e-3, 0] + [0, 1000 + length, length, 5]).astype(np.float32)
+        for length in (7, 200, 1, 31)
+    ]
+    parts.append((rng.normal(size=(50, 4)) * 1e-2 + 5).astype(np.float32))
+    found, everything = statistics_of(*parts), np.concatenate(parts).astype(np.float64)
+    assert found.count == len(everything)
+    np.testing.assert_allclose(found.mean, everything.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(found.std, everything.std(axis=0), rtol=1e-4)
+    assert {array.dtype for array in found} == {np.dtype("float32")}
+
+
+def test_the_low_level_sees_normalised_entries_within_ten_deviations():
+    states = np.array([[0.0, 100.0, 3.0, -1.0], [2.0, 300.0, 3.0, 1.0]], np.float32)  # means 1, 200, 3, 0
+    view = subgoals.low_view(LowConfig(normalise=True, hidden_entries=(3,)), statistics_of(states))
+    observed = np.array([[4.0, 100.0, 3.5, 9.0], [1e6, -1e6, 3.0, -1e6]], np.float32)
+    seen = subgoals.low_input(view, observed, np.array([[50.0, 0.0], [0.0, -50.0]], np.float32))
+    # The third entry has not varied, so it keeps its unit; the last is hidden; the subgoal is not normalised.
+    np.testing.assert_allclose(seen, [[3, -1, 0.5, 0, 50, 0], [10, -10, 0, 0, 0, -50]], rtol=1e-6)
+
+
+def test_an_entry_that_stands_still_is_seen_as_zero():
+    """Also if it is large: rounding must not count as variation."""
+    states = np.full((1000, 1), 1000.1, np.float32)
+    view = subgoals.low_view(LowConfig(normalise=True, hidden_entries=()), statistics_of(states, states[:333], states))
+    assert view.factor == 1.0
+    np.testing.assert_array_equal(subgoals.low_input(view, states[:1], np.zeros((1, 0), np.float32)), [[0.0]])
+
+
+def test_the_view_in_jax_equals_the_view_in_numpy():
+    states = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32) * [1, 2, 0, 3]
+    statistics, config = statistics_of(states), LowConfig(normalise=True, hidden_entries=(1,))
+    in_jax = subgoals.low_view(config, jax.tree.map(jnp.asarray, statistics))
+    for ours, expected in zip(in_jax, subgoals.low_view(config, statistics), strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-6)

@@ -250,8 +250,19 @@ def config() -> Config:
     return apply(Config(), tiny.SETTINGS)
 
 
-@pytest.mark.parametrize("episodes", [3, 12])  # the buffer of 150 rows is not full, and has gone round
-def test_learner_is_restored_exactly(env, config, store, episodes):
+WALKED = {
+    "landmarks.graph": "walked",
+    "landmarks.coverage": 12,
+    "low.normalise": True,
+    "goal_unit": (0.4,),
+    "high.subgoal_range": (4.0,),
+}
+
+
+# The buffer of 150 rows is not full, and has gone round; with a map, its places are taken and merged.
+@pytest.mark.parametrize(("episodes", "changes"), [(3, {}), (12, {}), (5, WALKED)])
+def test_learner_is_restored_exactly(env, config, store, episodes, changes):
+    config = apply(config, changes)
     learner = trained(env, config, episodes)
     store.save(learner_arrays(learner), Counters(learner.steps, learner.episodes))
     loaded = store.load(pytest.fail)
@@ -265,6 +276,14 @@ def test_learner_is_restored_exactly(env, config, store, episodes):
     episode = collect_episode(env, learner.policy, 99, explore=True)
     assert tiny.without_times(learner.learn(episode)) == tiny.without_times(other.learn(episode))
     assert not differing(learner_arrays(learner), learner_arrays(other))
+    assert (len(learner.map.chart().start) > 5) if learner.map is not None else not changes
+
+
+def test_a_checkpoint_without_its_map_is_rejected(env, config):
+    learner = Learner(apply(config, WALKED), Spaces.of(env))
+    lacking = {name: array for name, array in learner_arrays(learner).items() if not name.startswith("map.")}
+    with pytest.raises(CheckpointError, match=r"another version of the learner \(see map\)"):
+        restore_learner(learner, lacking, Counters(0, 0))
 
 
 def test_only_filled_rows_are_saved(env, config):
@@ -314,3 +333,25 @@ def test_damaged_policy_file(env, config, tmp_path):
     path.write_bytes(content[:100])
     with pytest.raises(PolicyFileError, match="is damaged: it is not a complete safetensors file"):
         load_policy(path)
+
+
+def test_policy_file_of_a_walked_map(env, config, tmp_path):
+    """Before the map has a landmark, and after; a batch acts as its rows alone."""
+    config = apply(config, WALKED)
+    learner, path = Learner(config, Spaces.of(env)), tmp_path / "policy.safetensors"
+    for number in range(4):
+        save_policy(path, learner.tested_policy, config, learner.spaces)
+        policy, its_config = load_policy(path)
+        assert its_config == config
+        for explore in (False, True):
+            first, second = (collect_episode(env, one, 5, explore=explore) for one in (learner.tested_policy, policy))
+            np.testing.assert_array_equal(first.action, second.action)
+        learner.learn(collect_episode(env, learner.policy, number, explore=True))
+    assert len(policy.chart.points) > 3
+    assert (policy.view.factor[2:] != 1.0).all()
+    assert path.stat().st_size < 20_000
+    observations = [env.reset(seed=seed)[0] for seed in range(3)]
+    batch = {part: np.stack([one[part] for one in observations]) for part in observations[0]}
+    together, _ = policy.predict(batch)
+    alone = [policy.predict(one)[0] for one in observations]
+    np.testing.assert_allclose(together, alone, atol=1e-6)

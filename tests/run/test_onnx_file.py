@@ -10,7 +10,9 @@ from support.toy import SPACES, changed, random_policy, tiny_config
 
 from higl.acting import load_policy
 from higl.algo.policy import Policy, Spaces
+from higl.algo.subgoals import Statistics, low_view
 from higl.envs.make import make_env
+from higl.errors import ExportError
 from higl.observations import as_batches
 from higl.run.onnx_file import onnx_model, save_onnx
 
@@ -19,10 +21,21 @@ onnxruntime = pytest.importorskip("onnxruntime")
 
 RELATIVE = tiny_config()
 ACHIEVED_IN_FRONT = Spaces(SPACES.observation + SPACES.goal, SPACES.goal, SPACES.action_low, SPACES.action_high)
+UNITS = changed(RELATIVE, goal_unit=(2.0, 0.5), low={"normalise": True})
+SEEN = Statistics(np.float32(9), np.float32([0.5, -1.0, 0.1]), np.float32([0.1, 2.0, 0.0]))
+
+
+def in_units() -> Policy:
+    """Return a policy with units of the goal space that normalises; some entries are beyond the bound."""
+    plain = random_policy(UNITS)
+    return Policy(UNITS, SPACES, plain.low_actor, plain.high_actor, low_view(UNITS.low, SEEN))
+
+
 TOYS = {
     "relative": random_policy(RELATIVE),
     "absolute": random_policy(changed(RELATIVE, high={"subgoals": "absolute"})),
     "achieved goal in front": random_policy(changed(RELATIVE, observe_achieved=True), spaces=ACHIEVED_IN_FRONT),
+    "units": in_units(),
 }
 
 
@@ -76,6 +89,13 @@ def test_the_graph_of_a_trained_policy_acts_in_its_task(task, tmp_path):
         np.testing.assert_allclose(action / half_range, expected / half_range, atol=1e-5)
         assert env.action_space.contains(action[0].astype(env.action_space.dtype))
         observation, *_ = env.step(action[0])
+
+
+def test_a_policy_that_walks_a_map_is_not_exported(tmp_path):
+    policy = random_policy(changed(RELATIVE, landmarks={"graph": "walked"}))
+    with pytest.raises(ExportError, match=r"finds its way on a map .*which is no network; higl\.load_policy"):
+        save_onnx(tmp_path / "policy.onnx", policy)
+    assert not (tmp_path / "policy.onnx").exists()
 
 
 def test_the_graph_says_what_it_is():

@@ -1,15 +1,17 @@
 """Snapshots: what they hold, and that taking one changes nothing."""
 
 import dataclasses
+from itertools import pairwise
 
 import gymnasium
 import jax
 import numpy as np
 import pytest
+from support.toy import SPACES, PointEnv, tiny_config
 
 import higl.envs
 from higl.algo import planner
-from higl.algo.episodes import collect_episode
+from higl.algo.episodes import collect_episode, in_units
 from higl.algo.learner import Learner
 from higl.algo.policy import Spaces
 from higl.run.snapshots import VISITED, _program, take_snapshot
@@ -118,3 +120,30 @@ def test_before_anything_was_seen():
         assert snapshot["visited"].shape == (0, 2)
         assert snapshot["coverage"].shape == (0, 2)
         assert snapshot["path"].size == 0
+
+
+def test_a_walked_map_in_the_units_of_the_environment():
+    config = tiny_config(goal_unit=(2.0, 0.5), landmarks={"graph": "walked", "coverage": 80})
+    learner, env, unit = Learner(config, SPACES), PointEnv(steps=40), np.array([2.0, 0.5], np.float32)
+    assert take_snapshot(learner, env, None)["coverage"].shape == (0, 2)
+    for seed in range(3):
+        episode = collect_episode(env, learner.policy, seed, explore=True)
+        learner.remember(in_units(episode, unit))
+        learner.steps += len(episode)
+    snapshot, chart = take_snapshot(learner, env, episode), learner.map.chart()
+    np.testing.assert_allclose(snapshot["visited"][-40:], episode.achieved[:-1], atol=1e-5)
+    np.testing.assert_allclose(snapshot["coverage"], chart.points * unit, rtol=1e-6)
+    assert len(snapshot["coverage"]) > 10
+    nodes, edges, path = snapshot["nodes"], snapshot["edges"], snapshot["path"].tolist()
+    np.testing.assert_array_equal(nodes[[0, -1]], [episode.achieved[0], episode.desired[0]])
+    np.testing.assert_array_equal(nodes[1:-1], snapshot["coverage"])
+    assert len(edges) == len(snapshot["edge_weights"]) == len(chart.start)
+    assert set(edges.ravel().tolist()) <= set(range(1, len(nodes) - 1))
+    # The path runs along edges, from the state by way of landmarks to the goal.
+    assert (path[0], path[-1]) == (0, len(nodes) - 1)
+    assert {*pairwise(path[1:-1])} <= {(int(a), int(b)) for a, b in edges}
+    nearest = np.linalg.norm((snapshot["coverage"] - snapshot["state"]) / unit, axis=1).argmin()
+    assert path[1] == 1 + nearest
+    assert snapshot["selected"].tolist() in nodes[path[1:-1]].tolist()
+    assert snapshot["planning"] == 1
+    assert snapshot["novelty"].size == 0

@@ -116,11 +116,20 @@ def test_a_run_that_reaches_its_success_is_finished(tmp_path):
     assert read_facts(tmp_path / "broken")["saved_step"] == 200
 
 
+WALKED = {
+    "landmarks.graph": "walked",
+    "landmarks.coverage": 12,
+    "low.normalise": True,
+    "goal_unit": (0.4,),
+    "high.subgoal_range": (4.0,),
+}
 ALGORITHMS = {
     "higl": {},
     "hrac": {"algo": "hrac"},
     "hiro": {"algo": "hiro", "high.relabel": True},
     "higl-two-envs": {"num_envs": 2, "novelty.discard": "adjacency", "landmarks.pseudo": "automatic"},
+    "walked": WALKED,
+    "walked-two-envs": WALKED | {"num_envs": 2},
 }
 
 

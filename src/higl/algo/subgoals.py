@@ -58,32 +58,37 @@ class Statistics(NamedTuple):
 
 # Normalised entries are cut off at this many standard deviations, so that no network has to extrapolate far.
 _FARTHEST = 10.0
+# An entry with a smaller standard deviation has not varied.
+_STILL = 1e-6
 
 
 def no_statistics(size: int) -> Statistics:
     """Return the statistics of no state at all."""
-    return Statistics(np.zeros((), np.float32), np.zeros(size, np.float32), np.ones(size, np.float32))
+    return Statistics(np.zeros((), np.float32), np.zeros(size, np.float32), np.zeros(size, np.float32))
 
 
 def updated_statistics(before: Statistics, states: np.ndarray) -> Statistics:
     """Return the statistics after further states [T, O]."""
-    count = before.count + len(states)
+    old, states = Statistics(*(np.asarray(x, np.float64) for x in before)), states.astype(np.float64)
+    count = old.count + len(states)
     share = len(states) / count
-    offset = states.mean(axis=0) - before.mean
-    old = np.where(before.count > 0, np.square(before.std), 0.0)
-    variance = (1 - share) * old + share * states.var(axis=0) + share * (1 - share) * np.square(offset)
-    # An entry that has not varied yet keeps its own unit.
-    std = np.where(variance > 1e-12, np.sqrt(variance), 1.0)
-    return Statistics(*(np.asarray(x, np.float32) for x in (count, before.mean + share * offset, std)))
+    offset = states.mean(axis=0) - old.mean
+    variance = (1 - share) * np.square(old.std) + share * states.var(axis=0) + share * (1 - share) * np.square(offset)
+    return Statistics(*(np.asarray(x, np.float32) for x in (count, old.mean + share * offset, np.sqrt(variance))))
 
 
 def low_view(config: LowConfig, statistics: Statistics) -> View:
-    """Return the low level's view: without `low.normalise`, the observation as it is. NumPy or JAX."""
+    """Return the low level's view: without `low.normalise`, the observation as it is. NumPy or JAX.
+
+    An entry that has not varied yet keeps its own unit.
+    """
     size = statistics.mean.shape[0]
     visible = visible_entries(config, size)
     if not config.normalise:
         return View(np.zeros(size, np.float32), visible, np.float32(np.inf))
-    return View(statistics.mean, visible / statistics.std, np.float32(_FARTHEST))
+    xp = statistics.std.__array_namespace__()
+    std = xp.where(statistics.std > _STILL, statistics.std, 1.0)
+    return View(statistics.mean, visible / std, np.float32(_FARTHEST))
 
 
 def low_input(view: View, observation: Array, subgoal: Array) -> Array:

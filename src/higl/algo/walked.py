@@ -12,7 +12,8 @@ was walked only once, or along which segments got stuck, is longer.
 A trajectory belongs to a landmark until a joined one is clearly nearer, or it leaves the radius. It then meets any
 landmark within a third of the radius, or makes a new one. So points on either side of a wall that is thicker than that
 rarely share a landmark. When all places are taken, the radius grows and landmarks that are joined by short edges are
-merged. In this way the map covers whatever has been visited with the same number of landmarks.
+merged, as are landmarks without any edge that are as close. In this way the map covers whatever has been visited with
+the same number of landmarks.
 
 All lengths are in units of the goal space (`goal_unit`). Imports no JAX, so that a policy acts without it.
 """
@@ -137,7 +138,8 @@ class WalkedMap:
             entered = self._follow(node, point)
             if entered < 0 and self.present.all():
                 moved = self._make_room()
-                nodes[:place], node = moved[nodes[:place]], moved[node]
+                nodes[:place] = moved[nodes[:place]]
+                node = int(moved[node]) if node >= 0 else -1
                 entered = self._follow(node, point)
             if entered < 0:
                 entered = int(np.argmin(self.present))
@@ -179,9 +181,11 @@ class WalkedMap:
         return moved
 
     def _merge(self) -> np.ndarray:
-        """Merge pairs of landmarks that are joined and close; return where each went [N]."""
+        """Merge pairs of landmarks that are close, and joined or both without edges; return where each went [N]."""
         moved = np.arange(len(self.present))
-        first, second = np.nonzero(np.triu(self.crossings + self.crossings.T, 1))
+        joined = (self.crossings + self.crossings.T) > 0
+        alone = self.present & ~joined.any(axis=1)
+        first, second = np.nonzero(np.triu(joined | np.outer(alone, alone), 1))
         distance = np.linalg.norm(self.points[first] - self.points[second], axis=1)
         merged = np.zeros(len(self.present), bool)
         for pair in np.argsort(distance, kind="stable"):

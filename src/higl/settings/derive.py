@@ -165,8 +165,11 @@ def _put_unit(values: _Values, env: gymnasium.Env, traces: list[Trace]) -> None:
         unit = tuple(_number(width / _WIDTH) for width in widths)
         reason = "the goal dimensions have very different ranges"
     unit = values.put("goal_unit", unit, f"{reason}: that is {_WIDTH} units")
+    reason = "the width of the goal region"
+    if values["high.subgoals"] == "absolute":
+        widths, reason = np.maximum(np.abs(low), np.abs(high)), "the farthest goal from the origin"
     wide = np.maximum(widths, np.broadcast_to(np.asarray(unit), widths.shape))
-    values.put("high.subgoal_range", tuple(_number(width) for width in wide), "the width of the goal region")
+    values.put("high.subgoal_range", tuple(_number(width) for width in wide), reason)
 
 
 def _put_period(values: _Values, traces: list[Trace], horizon: int) -> None:

@@ -1,0 +1,403 @@
+"""The walked map: its landmarks and edges against plain searches, and walkers in small simulated worlds."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from support.arrays import differing
+
+from higl.algo.walked import Chart, WalkedMap, Walker, follow, is_stuck
+
+# All worlds: 0.1 per step, so that a segment of ten steps leads one unit far, and the first radius is 0.3.
+STEP, PERIOD = 0.1, 10
+
+
+def line(*corners: tuple[float, ...]) -> np.ndarray:
+    """Return a trajectory along straight lines between corners, in steps of 0.1: [T + 1, G]."""
+    points = [np.asarray(corners[0], float)]
+    for start, end in pairwise(np.asarray(corner, float) for corner in corners):
+        count = round(float(np.linalg.norm(end - start)) / STEP)
+        points += [start + (end - start) * number / count for number in range(1, count + 1)]
+    return np.asarray(points, np.float32)
+
+
+def walked(*trajectories: np.ndarray, places: int = 400) -> WalkedMap:
+    """Return the map of trajectories whose segments were asked for where they went."""
+    grown = WalkedMap(places, trajectories[0].shape[1], PERIOD)
+    for trajectory in trajectories:
+        add(grown, trajectory)
+    return grown
+
+
+def add(grown: WalkedMap, trajectory: np.ndarray) -> None:
+    grown.add_episode(trajectory, trajectory[PERIOD::PERIOD])
+
+
+def nearest(chart: Chart, *point: float) -> int:
+    return int(np.argmin(np.linalg.norm(chart.points - np.asarray(point), axis=1)))
+
+
+def shortest(chart: Chart, start: int) -> tuple[dict[int, float], dict[int, int]]:
+    """Return the lengths of the shortest ways from a landmark, and the one before each: relaxation in plain Python."""
+    lengths, before = {start: 0.0}, {}
+    for _ in range(len(chart.points)):
+        for first, second, steps in zip(chart.start.tolist(), chart.end.tolist(), chart.steps.tolist(), strict=True):
+            if first in lengths and lengths[first] + steps < lengths.get(second, np.inf):
+                lengths[second], before[second] = lengths[first] + steps, first
+    return lengths, before
+
+
+def path(chart: Chart, start: int, end: int) -> np.ndarray:
+    """Return the points of the shortest path: [L, G]."""
+    _, before = shortest(chart, start)
+    places = [end]
+    while places[-1] != start:
+        places.append(before[places[-1]])
+    return chart.points[places[::-1]]
+
+
+def crosses(first: np.ndarray, second: np.ndarray, wall: tuple[float, float, float]) -> bool:
+    """Return whether the way between two points crosses the wall at x, from y to y."""
+    x, low, high = wall
+    if (first[0] - x) * (second[0] - x) >= 0:
+        return False
+    share = (x - first[0]) / (second[0] - first[0])
+    return bool(low <= first[1] + share * (second[1] - first[1]) <= high)
+
+
+# --- Edges ----------------------------------------------------------------------------------------------------------
+
+WALL = (0.0, -9.0, 3.0)
+AROUND = ((-0.12, 0.0), (-0.12, 4.0), (0.12, 4.0), (0.12, 0.0))
+
+
+def test_edges_do_not_cross_a_wall_that_is_thinner_than_the_radius():
+    """Both sides are 0.24 apart; the way around has a length of about 8."""
+    way = line(*AROUND)
+    grown = walked(way, way[::-1], way)
+    assert 0.24 < grown.radius < 0.31
+    chart = grown.chart()
+    assert len(chart.start) > 20
+    for first, second in zip(chart.points[chart.start], chart.points[chart.end], strict=True):
+        assert not crosses(first, second, WALL)
+    start, end = nearest(chart, -0.12, 0.0), nearest(chart, 0.12, 0.0)
+    assert start != end
+    found = path(chart, start, end)
+    assert found[:, 1].max() > 3.0
+    assert 6.5 < np.linalg.norm(np.diff(found, axis=0), axis=1).sum() < 8.3
+    # Breadth-first: the way around also has the fewest edges, many.
+    reached, edge = {start}, {start}
+    rounds = 0
+    while end not in reached:
+        edge = {int(e) for s, e in zip(chart.start, chart.end, strict=True) if int(s) in edge} - reached
+        reached, rounds = reached | edge, rounds + 1
+    assert rounds > 15
+
+
+def test_a_passage_has_edges_only_in_the_direction_in_which_it_was_walked():
+    way = line((0.0, 0.0), (5.0, 0.0))
+    chart = walked(way, way, way).chart()
+    assert (chart.points[chart.end, 0] > chart.points[chart.start, 0]).all()
+    left, right = nearest(chart, 0.0, 0.0), nearest(chart, 5.0, 0.0)
+    assert right in shortest(chart, left)[0]
+    assert left not in shortest(chart, right)[0]
+    both = walked(way, way[::-1]).chart()
+    assert nearest(both, 0.0, 0.0) in shortest(both, nearest(both, 5.0, 0.0))[0]
+
+
+def test_the_way_through_a_door_leads_by_way_of_its_key():
+    """The third coordinate is 1 once the key at x = 3 is taken; without it the door at x = -1 stays shut."""
+    vain = line((0.0, 0.0, 0.0), (-0.9, 0.0, 0.0), (0.0, 0.0, 0.0))
+    fetch = line((0.0, 0.0, 0.0), (3.0, 0.0, 0.0))
+    through = line((3.0, 0.0, 1.0), (-3.0, 0.0, 1.0))
+    chart = walked(vain, np.concatenate([fetch, through]), vain).chart()
+    start, end = nearest(chart, 0.0, 0.0, 0.0), nearest(chart, -3.0, 0.0, 1.0)
+    found = path(chart, start, end)
+    assert found[:, 0].max() > 2.7
+    before_door = found[found[:, 0] > -1.0]
+    assert before_door[-1, 2] > 0.9
+    assert len(found[found[:, 2] < 0.1]) > 8
+
+
+def test_edges_take_the_time_of_a_good_segment_and_longer_if_walked_once_or_stuck():
+    way = line((0.0, 0.0), (5.0, 0.0))
+    once, often = walked(way).chart(), walked(*[way] * 20).chart()
+    length = np.linalg.norm(once.points[once.start] - once.points[once.end], axis=1)
+    np.testing.assert_allclose(once.steps, 2 * length / STEP, rtol=1e-3)
+    length = np.linalg.norm(often.points[often.start] - often.points[often.end], axis=1)
+    assert (np.abs(often.steps / (length / STEP) - 1.05) < 0.01).all()
+    grown = walked(*[way] * 20)
+    still = np.tile(way[:1], (101, 1))
+    for _ in range(5):
+        grown.add_episode(still, np.tile(np.float32([1.0, 0.0]), (10, 1)))
+    chart = grown.chart()
+    ratio = chart.steps / (np.linalg.norm(chart.points[chart.start] - chart.points[chart.end], axis=1) / grown.speed)
+    first = chart.start == nearest(chart, 0.0, 0.0)
+    assert ratio[first].max() > 5
+    assert ratio[~first].max() < 1.2
+    assert chart.vain[nearest(chart, 0.0, 0.0)] > 25
+    assert chart.vain[nearest(chart, 2.0, 0.0)] < 1e-6
+
+
+# --- Merging --------------------------------------------------------------------------------------------------------
+
+
+def random_walk(seed: int, steps: int = 400) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    turns = np.cumsum(rng.normal(0, 0.3, steps)) + rng.uniform(0, 6)
+    moves = STEP * np.stack([np.cos(turns), np.sin(turns)], axis=1)
+    return np.concatenate([np.zeros((1, 2)), np.cumsum(moves, axis=0)]).astype(np.float32)
+
+
+def test_a_full_map_merges_and_keeps_covering_what_was_visited():
+    grown, points = WalkedMap(30, 2, PERIOD), 0
+    walks = [random_walk(seed) for seed in range(8)]
+    for walk in walks:
+        add(grown, walk)
+        points += len(walk)
+        assert len(grown) <= 30
+        assert grown.visits.sum() == pytest.approx(points / PERIOD, rel=1e-4)
+        assert not grown.crossings.diagonal().any()
+        for table in (grown.crossings, grown.attempts, grown.stuck):
+            assert not table[~grown.present].any()
+            assert not table[:, ~grown.present].any()
+    assert grown.radius > 0.5
+    chart = grown.chart()
+    distance = np.linalg.norm(np.concatenate(walks)[:, None] - chart.points[None], axis=-1).min(axis=1)
+    assert (distance < 1.5 * grown.radius).all()
+    assert set(chart.start) | set(chart.end) <= set(range(len(chart.points)))
+
+
+def test_merging_adds_up_the_edges_between_what_was_merged():
+    grown = walked(random_walk(0), random_walk(1))
+    rng = np.random.default_rng(0)
+    grown.attempts = rng.random(grown.attempts.shape).astype(np.float32) * np.outer(grown.present, grown.present)
+    np.fill_diagonal(grown.attempts, 0)
+    before = {name: array.copy() for name, array in grown.arrays().items()}
+    grown.radius = np.asarray(3 * grown.radius, np.float32)
+    moved = grown._merge()
+    assert (moved != np.arange(len(moved))).sum() > 10
+    assert len(grown) == len(set(moved[before["present"]].tolist()))
+    for name in ("crossings", "attempts"):
+        expected: dict[tuple[int, int], float] = {}
+        for first, second in np.argwhere(before[name]).tolist():
+            pair = int(moved[first]), int(moved[second])
+            if pair[0] != pair[1]:
+                expected[pair] = expected.get(pair, 0.0) + float(before[name][first, second])
+        table = getattr(grown, name)
+        found = {(a, b): float(table[a, b]) for a, b in np.argwhere(table).tolist()}
+        assert found == pytest.approx(expected, rel=1e-4)
+    for place in np.flatnonzero(grown.present):
+        parts = before["present"] & (moved == place)
+        assert grown.visits[place] == pytest.approx(before["visits"][parts].sum(), rel=1e-4)
+        centre = np.average(before["points"][parts], axis=0, weights=before["visits"][parts])
+        np.testing.assert_allclose(grown.points[place], centre, atol=1e-4)
+
+
+def test_an_episode_that_begins_elsewhere_when_the_map_is_full_leaves_no_edge_there():
+    grown = walked(line((0.0, 0.0), (20.0, 0.0)), places=30)
+    while len(grown) < 30:
+        add(grown, line((0.0, float(len(grown))), (0.5, float(len(grown)))))
+    add(grown, line((50.0, 50.0), (52.0, 50.0)))
+    chart = grown.chart()
+    away = chart.points[:, 0] > 40
+    assert away.any()
+    assert (away[chart.start] == away[chart.end]).all()
+
+
+@pytest.mark.timeout(30)
+def test_a_map_of_starts_from_which_nothing_moves_does_not_fill_up():
+    """Such as an object that is placed at random and has not been touched yet."""
+    grown, rng = WalkedMap(20, 2, PERIOD), np.random.default_rng(0)
+    for _ in range(60):
+        still = np.tile(rng.uniform(0, 5, (1, 2)).astype(np.float32), (21, 1))
+        grown.add_episode(still, still[PERIOD::PERIOD])
+    assert 0 < len(grown) <= 20
+    assert grown.visits.sum() == pytest.approx(60 * 21 / PERIOD, rel=1e-4)
+    assert not grown.crossings.any()
+
+
+def test_a_restored_map_grows_as_the_original():
+    grown, other = walked(random_walk(0), random_walk(1), places=40), WalkedMap(40, 2, PERIOD)
+    saved = copy.deepcopy(grown.arrays())
+    other.restore(saved)
+    assert not differing(grown.arrays(), other.arrays())
+    for seed in (2, 3):
+        add(grown, random_walk(seed))
+        add(other, random_walk(seed))
+    assert not differing(grown.arrays(), other.arrays())
+    assert not differing(grown.chart()._asdict(), other.chart()._asdict())
+    assert differing(grown.arrays(), saved)
+
+
+# --- Which landmark a point belongs to ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("node", "distance", "joined", "expected"),
+    [
+        (-1, [0.9, 0.5, 2.0], [], 1),  # the first point belongs to the nearest landmark
+        (-1, [1.1, 1.5, 2.0], [], -1),  # if that is within the radius
+        (0, [0.9, 0.1, 2.0], [], 0),  # it stays within the radius
+        (0, [0.9, 0.8, 2.0], [1], 0),  # until a joined one is clearly nearer
+        (0, [0.9, 0.7, 0.1], [1], 1),  # and one that is not joined does not count
+        (0, [0.9, 0.7, 0.6], [1, 2], 2),
+        (0, [1.1, 0.34, 2.0], [], 1),  # beyond the radius it meets a landmark that is very near
+        (0, [1.1, 0.36, 2.0], [], -1),  # and no other
+        (0, [2.0, 1.1, 3.0], [1], -1),  # a joined one must hold it, too
+        (0, [2.0, 1.0, 3.0], [1], 1),
+    ],
+)
+def test_the_landmark_of_a_point(node, distance, joined, expected):
+    flags = np.isin(np.arange(3), joined)
+    assert follow(node, np.array(distance), flags, 1.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("end", "target", "stuck"),
+    [
+        (0.0, 5.0, True),
+        (0.39, 5.0, True),  # a fifth of what a good segment reaches
+        (0.41, 5.0, False),
+        (0.0, 0.59, False),  # ways this short are not judged
+        (0.13, 0.7, True),  # a fifth of the way
+        (0.15, 0.7, False),
+        (-1.0, 5.0, False),  # it moved, though elsewhere
+    ],
+)
+def test_a_segment_is_stuck_if_it_hardly_moves(end, target, stuck):
+    start, end, target = (np.array([1.0 + x, 1.0]) for x in (0.0, end, target))
+    assert is_stuck(start, end, target, 2.0) is stuck
+
+
+# --- Walking --------------------------------------------------------------------------------------------------------
+
+
+def moved(position: np.ndarray, target: np.ndarray, walls: Iterable[tuple[float, float, float]]) -> np.ndarray:
+    """Return where one step of a point leads that goes straight to its target, and stops at walls."""
+    offset = target - position
+    step = offset * min(1.0, STEP / max(float(np.linalg.norm(offset)), 1e-9))
+    return position if any(crosses(position, position + step, wall) for wall in walls) else position + step
+
+
+def walk(
+    chart: Chart,
+    start: tuple[float, ...],
+    goal: tuple[float, ...],
+    walls: Iterable[tuple[float, float, float]] = (),
+    *,
+    segments: int = 40,
+    rng: np.random.Generator | None = None,
+) -> np.ndarray:
+    """Let a walker lead a point, until it is at the goal; return its trajectory [T, G]."""
+    walker, position, desired = Walker(chart, PERIOD), np.asarray(start, float), np.asarray(goal, float)
+    positions = [position]
+    for step in range(segments * PERIOD):
+        walker = walker.see(position)
+        if step % PERIOD == 0:
+            target, walker = walker.target(position, desired, rng)
+        position = moved(position, target, walls)
+        positions.append(position)
+        if rng is None and np.linalg.norm(position - desired) < 0.2:
+            break
+    return np.asarray(positions)
+
+
+WIDE = line((-1.0, 0.0), (-1.0, 4.0), (1.0, 4.0), (1.0, 0.0))
+
+
+def test_a_walker_leads_around_a_wall_to_a_goal_that_it_knows():
+    trajectory = walk(walked(WIDE, WIDE).chart(), (-1.0, 0.0), (1.0, 0.0), [WALL])
+    assert np.linalg.norm(trajectory[-1] - [1.0, 0.0]) < 0.2
+    assert len(trajectory) < 1.2 * len(WIDE)
+
+
+def test_without_the_map_the_wall_stops_it():
+    """The simulated world itself: going straight does not reach the goal."""
+    position = np.array([-1.0, 0.0])
+    for _ in range(200):
+        position = moved(position, np.array([1.0, 0.0]), [WALL])
+    assert position[0] < 0
+
+
+def test_a_walker_that_is_stuck_takes_another_way():
+    """The straight way has been walked often, in both directions; now it is shut."""
+    straight = line((-1.0, 0.0), (1.0, 0.0))
+    chart = walked(*[straight, straight[::-1]] * 3, *[WIDE] * 2).chart()
+    open_world = walk(chart, (-1.0, 0.0), (1.0, 0.0))
+    assert open_world[:, 1].max() < 0.3
+    shut = walk(chart, (-1.0, 0.0), (1.0, 0.0), [WALL], segments=60)
+    assert shut[:30, 0].max() > -0.2, "it tries the straight way first"
+    assert shut[:, 1].max() > 3.0
+    assert np.linalg.norm(shut[-1] - [1.0, 0.0]) < 0.2
+
+
+def test_a_walker_leaves_the_map_towards_an_unknown_goal():
+    """From the landmark that is best placed, not straight from the start: there is a wall."""
+    chart = walked(*[line((-1.0, 0.0), (-1.0, 4.0), (0.5, 4.0))] * 3).chart()
+    trajectory = walk(chart, (-1.0, 0.0), (4.0, 4.0), [(0.0, -9.0, 3.5)])
+    assert np.linalg.norm(trajectory[-1] - [4.0, 4.0]) < 0.2
+    assert len(trajectory) < 1.3 * 10 * (4 + 5)
+
+
+def contents(walker: Walker) -> dict[str, Any]:
+    edges = walker.edges
+    return vars(walker) | {"edges": (edges.data.copy(), edges.indices.copy(), edges.indptr.copy())}
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1, 2, 3])
+def test_a_walker_is_never_changed(seed):
+    """Also not by being stuck, by going to a frontier, or by roaming."""
+    walker = Walker(walked(WIDE).chart(), PERIOD)
+    rng = None if seed is None else np.random.default_rng(seed)
+    position, desired, kinds = np.array([-1.0, 0.0]), np.array([9.0, 9.0]), set()
+    for step in range(60):
+        before = copy.deepcopy(contents(walker))
+        seen = walker.see(position)
+        target, led = seen.target(position, desired, copy.deepcopy(rng))
+        again, _ = seen.target(position, desired, copy.deepcopy(rng))
+        np.testing.assert_array_equal(target, again)
+        after = contents(walker)
+        for name, value in before.items():
+            np.testing.assert_equal(after[name], value, err_msg=name)
+        kinds |= {"stuck"} if led.vain.sum() > seen.vain.sum() else set()
+        kinds |= {"roams"} if led.roaming else set()
+        kinds |= {"frontier"} if led.frontier >= 0 else set()
+        if rng is not None:
+            rng.random()
+        for _ in range(0 if step % 7 == 6 else PERIOD):
+            position = moved(position, target, [WALL])
+        walker = led
+    assert "stuck" in kinds
+    assert seed is not None or kinds == {"stuck"}
+
+
+def test_only_a_walker_with_a_generator_explores():
+    chart = walked(WIDE, WIDE).chart()
+    for goal in ((1.0, 0.0), (9.0, 9.0)):
+        first, second = (walk(chart, (-1.0, 0.0), goal, [WALL]) for _ in range(2))
+        np.testing.assert_array_equal(first, second)
+        noisy = [walk(chart, (-1.0, 0.0), goal, [WALL], rng=np.random.default_rng(seed)) for seed in (0, 0, 1)]
+        np.testing.assert_array_equal(noisy[0], noisy[1])
+        assert not np.array_equal(noisy[0], noisy[2])
+        assert not np.array_equal(noisy[0][: len(first)], first[: len(noisy[0])])
+
+
+def test_exploring_episodes_see_more_than_the_map():
+    """Without walls: some roam away from the known way."""
+    chart = walked(WIDE, WIDE).chart()
+    visited = [walk(chart, (-1.0, 0.0), (9.0, 9.0), rng=np.random.default_rng(seed), segments=30) for seed in range(6)]
+    beyond = [np.linalg.norm(one[:, None] - chart.points[None], axis=-1).min(axis=1).max() for one in visited]
+    assert max(beyond) > 2.0
+
+
+def test_a_map_without_landmarks_has_an_empty_chart():
+    chart = WalkedMap(10, 3, PERIOD).chart()
+    assert chart.points.shape == (0, 3)
+    assert len(chart.start) == len(chart.end) == len(chart.steps) == len(chart.visits) == 0
+    assert chart.speed > 0
