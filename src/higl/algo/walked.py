@@ -45,9 +45,9 @@ _STUCK, _SHORT = 0.2, 0.3
 # Stops are at least this share of a good segment away, which counts as at least one unit long: a body that is only
 # asked for what it reaches already does not get faster.
 _AHEAD = 0.7
-# They may be this many times as far where the path is straight, that is, within so many units of a line; and so may
-# pieces of the straight rest to a goal.
-_LEAP, _BEND = 3.0, 0.3
+# They may be this many times as far where the path is straight, that is, within so many units of a line, and no more
+# than so many segments got stuck along it of late. So may pieces of the straight rest to a goal.
+_LEAP, _BEND, _SMOOTH = 3.0, 0.2, 0.5
 # Share of what is remembered of stuck segments at the next one, and the factor on an edge along which all were stuck.
 _MEMORY, _STUCK_FACTOR = 0.98, 10.0
 # Factor on the straight rest of the way to a goal that was never reached, and stuck segments that double the rest.
@@ -354,14 +354,18 @@ class Walker:
         rest = goal - achieved
         piece = achieved + rest / max(float(np.linalg.norm(rest)) / (_LEAP * self.ahead), 1.0)
         points = np.concatenate([self.chart.points[path], piece[None]])
-        return path[0] if path else -1, points[self._farthest_straight(achieved, points)]
+        rough = self.vain[[self.node, *path]] > _SMOOTH
+        return path[0] if path else -1, points[self._farthest_straight(achieved, points, rough)]
 
-    def _farthest_straight(self, achieved: np.ndarray, points: np.ndarray) -> int:
-        """Return the last of some points [P, G] to which the way along the ones before is nearly straight."""
+    def _farthest_straight(self, achieved: np.ndarray, points: np.ndarray, rough: np.ndarray) -> int:
+        """Return the last of some points [P, G] to which the way along the ones before is straight and smooth.
+
+        `rough` [P] says where the landmarks before the points got segments stuck.
+        """
         away = _distances(points, achieved)
         chosen = next((place for place, far in enumerate(away) if far >= self.ahead), len(points) - 1)
         for place in range(chosen + 1, len(points)):
-            if away[place] > _LEAP * self.ahead:
+            if away[place] > _LEAP * self.ahead or rough[: place + 1].any():
                 break
             direction = (points[place] - achieved) / max(away[place], 1e-6)
             along = np.clip((points[:place] - achieved) @ direction, 0.0, away[place])
