@@ -281,9 +281,9 @@ Cost = tuple[int, float]
 def flat_model(weights: Weights, present: np.ndarray, b: int) -> dict[int, Cost]:
     """Return, for one state, the least cost to its goal by each first landmark (flat), by relaxing edges one by one.
 
-    A cost is the number of edges over the cut-off, then the sum of the weights. An edge into a landmark or into the goal
-    does not count as over the cut-off if it is the shortest of those that come from landmarks. The state has no edge
-    to the goal.
+    A cost is the number of edges over the cut-off, then the sum of the weights. An edge into a landmark or into the
+    goal does not count as over the cut-off if it is the shortest of those that come from landmarks. The state has no
+    edge to the goal.
     """
     there = [int(i) for i in np.flatnonzero(present)]
     between, into = np.asarray(weights.landmark_landmark), np.asarray(weights.landmark_goal)[:, b]

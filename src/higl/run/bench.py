@@ -508,10 +508,7 @@ def bench_configs(
     relabel_subgoals: bool | None = None,
     precision: Precision = "auto",
 ) -> list[Config]:
-    """Return the preset of each algorithm, with the given number of landmarks of each kind, with or without relabelling.
-
-    None: as in the preset.
-    """
+    """Return the preset of each algorithm, with the number of landmarks of each kind and relabelling, if given."""
     configs = []
     for algo in algos:
         config = preset(task, algo)
