@@ -116,7 +116,8 @@ def step_seconds(learner) -> float:
     # As many high-level updates as after an episode of 500 steps, which share one graph.
     seconds += best_time(lambda: learner.train_high(key, jnp.asarray(UPDATES))) / (UPDATES * period)
     if learner.config.uses_novelty:
-        seconds += best_time(lambda: learner.train_novelty(key, jnp.asarray(10))) / (10 * period)
+        steps = 1 if learner.config.novelty.updates == "step" else period
+        seconds += best_time(lambda: learner.train_novelty(key, jnp.asarray(10))) / (10 * steps)
     return seconds
 
 

@@ -148,13 +148,9 @@ def test_padding_has_no_gradient():
     assert all(not np.asarray(leaf).any() for leaf in jax.tree.leaves(gradient))
 
 
-def test_steps_between_by_hand():
-    """Equation 6: k / epsilon times the distance of the embeddings."""
-    config = AdjacencyConfig(degree=5, epsilon=2.0)
-    steps = adj.steps_between(
-        config, IDENTITY, jnp.array([[0.0, 0.0], [1.0, 1.0]]), jnp.array([[3.0, 4.0], [1.0, 1.0]])
-    )
-    np.testing.assert_allclose(steps, [12.5, 0.0])
+def test_embedding_distance_by_hand():
+    first, second = jnp.array([[0.0, 0.0], [1.0, 1.0]]), jnp.array([[3.0, 4.0], [1.0, 1.0]])
+    np.testing.assert_allclose(adj.embedding_distance(IDENTITY, first, second), [5.0, 0.0])
 
 
 def test_an_epoch_sees_every_pair_once_in_random_order(monkeypatch):
@@ -218,5 +214,5 @@ def test_training_separates_adjacent_cells_from_the_others():
     assert after["adjacency/adjacent_right"] > 0.95
     assert after["adjacency/other_right"] > 0.95
     # The ends of the arms: two cells apart in the goal space, twenty steps apart.
-    ends = adj.steps_between(config, state.network, jnp.array([0.0, 0.0]), jnp.array([0.0, 2.0]))
-    assert float(ends) > config.degree
+    ends = adj.embedding_distance(state.network, jnp.array([0.0, 0.0]), jnp.array([0.0, 2.0]))
+    assert float(ends) > config.epsilon

@@ -54,7 +54,7 @@ def test_as_many_updates_as_steps_and_segments(trained):
     assert int(learner.state.low.updates) == sum(LENGTHS)
     assert int(learner.state.high.updates) == sum(-(-steps // 5) for steps in LENGTHS)
     # Adam of the novelty predictor counts its own.
-    assert int(learner.state.novelty.optimiser[0].count) == sum(-(-steps // 5) for steps in LENGTHS)
+    assert int(learner.state.novelty.optimiser[0].count) == sum(LENGTHS)
     assert int(learner.state.low_buffer.size) == sum(LENGTHS)
     assert int(learner.state.high_buffer.size) == sum(-(-steps // 5) for steps in LENGTHS)
 
@@ -381,6 +381,8 @@ ABLATIONS = {
     "automatic": {"landmarks": {"pseudo": "automatic"}},
     "discard by adjacency": {"novelty": {"discard": "adjacency"}},
     "novelty in the goal space": {"novelty": {"space": "goal", "refresh": True}},
+    "novelty by segment": {"novelty": {"updates": "segment"}},
+    "graded cut": {"landmarks": {"cut": "graded", "cutoff": 0.5}},
     "absolute, relabelled": {"high": {"subgoals": "absolute", "relabel": True}, "low": {"hidden_entries": ()}},
     "relative, relabelled": {"high": {"relabel": True}},
     "layer norm": {"low": {"layer_norm": True}, "high": {"layer_norm": True}},
@@ -429,6 +431,11 @@ def test_with_a_policy_period_of_two_the_actor_learns_every_second_time():
     learner, _ = ablated("every second update")
     assert int(learner.state.low.updates) == 25 + 8
     assert int(learner.state.low.actor_optimiser[0].count) == 17
+
+
+def test_the_novelty_network_learns_once_per_step_or_per_segment():
+    updates = [int(ablated(name)[0].state.novelty.optimiser[0].count) for name in ("nothing", "novelty by segment")]
+    assert updates == [25 + 8, 5 + 2]
 
 
 def test_a_loss_in_the_goal_space_leaves_the_adjacency_network_untrained():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from higl.algo import novelty as nov
 from higl.algo.forward import Layer
-from higl.settings.config import AdjacencyConfig, NoveltyConfig
+from higl.settings.config import NoveltyConfig
 
 SLOTS, BLOCK = 4, 6
 
@@ -30,13 +30,13 @@ def empty_queue() -> nov.Queue:
     return nov.Queue(jnp.zeros((SLOTS, 1)), jnp.zeros((SLOTS, 1)), jnp.zeros(SLOTS), jnp.zeros(SLOTS, bool))
 
 
-CONFIG, ADJACENCY = NoveltyConfig(similarity=0.5), AdjacencyConfig()
+CONFIG = NoveltyConfig(similarity=0.5)
 # An adjacency network that maps every point to the same embedding.
 CONSTANT = (Layer(jnp.zeros((1, 1)), jnp.zeros(1)),)
 
 
-def update(queue: nov.Queue, new: nov.Queue, config: NoveltyConfig = CONFIG) -> nov.Queue:
-    return nov.enter(nov.discard_similar(config, ADJACENCY, queue, new, CONSTANT), new)
+def update(queue: nov.Queue, new: nov.Queue, config: NoveltyConfig = CONFIG, network=CONSTANT) -> nov.Queue:
+    return nov.enter(nov.discard_similar(config, queue, new, network), new)
 
 
 _update = jax.jit(update)
@@ -73,6 +73,14 @@ def test_the_measure_of_similarity_is_a_setting():
     assert sorted(np.asarray(by_goal.achieved[by_goal.filled, 0]).tolist()) == pytest.approx([0.0, 10.1])
     everything_similar = update(stored, new, replace(CONFIG, discard="adjacency"))
     assert np.asarray(everything_similar.achieved[everything_similar.filled, 0]).tolist() == pytest.approx([10.1])
+
+
+def test_lambda_is_a_distance_of_embeddings_not_of_steps():
+    """For a network that doubles distances, 0.2 away is 0.4 in embeddings: closer than 0.5. In steps it would be 2."""
+    doubling = (Layer(jnp.full((1, 1), 2.0), jnp.zeros(1)),)
+    stored = _update(empty_queue(), new_states([(0.0, 1.0), (0.5, 2.0)], 0))
+    queue = update(stored, new_states([(0.2, 3.0)], 2), replace(CONFIG, discard="adjacency"), doubling)
+    assert sorted(np.asarray(queue.achieved[queue.filled, 0]).tolist()) == pytest.approx([0.2, 0.5])
 
 
 def test_padding_neither_enters_nor_discards():
@@ -140,7 +148,7 @@ def test_an_update_of_the_queue_step_by_step(refreshes, space):
     state = state._replace(queue=stored)
     places = np.zeros((BLOCK, 1), np.float32)
     blocks = [((places + 10.1, places + 10.1), 1), ((places + 10.3, places + 10.3), 1)]
-    queue = nov.QueueUpdate(config, ADJACENCY)(state, CONSTANT, blocks).queue
+    queue = nov.QueueUpdate(config)(state, CONSTANT, blocks).queue
     kept = np.asarray(queue.achieved[queue.filled, 0])
     # 10.0 is similar to a new state. 10.1 is similar to 10.3 of the same episode, and stays.
     np.testing.assert_allclose(np.sort(kept), [0.0, 10.1, 10.3], rtol=1e-6)

@@ -1,9 +1,9 @@
-"""The planner: graph and selection against scipy's shortest paths, the pseudo-landmark by hand."""
+"""The planner: graph and selection against explicit graphs, the pseudo-landmark by hand."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,9 +30,17 @@ def distance(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> 
     return straight + 0.1 * jnp.abs(observation[:, 2]) + 0.2 * jnp.maximum(target[:, 0] - achieved[:, 0], 0)
 
 
-def rules(cutoff: float, neighbours: int = 0, within: float = 0.0, *, discount_pose: bool = False) -> LandmarksConfig:
+Cut = Literal["flat", "graded"]
+both_cuts = pytest.mark.parametrize("cut", ["flat", "graded"])
+
+
+def rules(
+    cutoff: float, neighbours: int = 0, within: float = 0.0, *, cut: Cut = "graded", discount_pose: bool = False
+) -> LandmarksConfig:
     """Return the planner's settings."""
-    return LandmarksConfig(cutoff=cutoff, neighbours=neighbours, goal_within=within, discount_pose=discount_pose)
+    return LandmarksConfig(
+        cutoff=cutoff, neighbours=neighbours, goal_within=within, cut=cut, discount_pose=discount_pose
+    )
 
 
 class Weights(NamedTuple):
@@ -168,7 +176,7 @@ _plan_in = jax.jit(planner.plan, static_argnums=(0, 1))
 def _cut_ends(
     config: LandmarksConfig, distance: planner.Distance, graph: planner.Graph, query: planner.Query
 ) -> planner.EndpointEdges:
-    return planner.cut_endpoints(planner.endpoint_edges(config, distance, graph, query), config.cutoff)
+    return planner.cut_endpoints(config, planner.endpoint_edges(config, distance, graph, query))
 
 
 def test_few_edges_find_nearly_the_shortest_paths():
@@ -224,7 +232,7 @@ def _select(config: LandmarksConfig, landmarks: Landmarks, weights: Weights, des
 
 
 def oracle(weights: Weights, present: np.ndarray, b: int) -> tuple[float, np.ndarray, bool]:
-    """Return, for one state, the shortest length to its goal, that of each first node, and if a path exists.
+    """Return, for one state, the shortest length to its goal, that of each first node, and if a path exists (graded).
 
     An explicit graph of the state (node 0), the present landmarks and the goal (last node). Edges over the cut-off
     are missing, but for the shortest into each landmark (from landmarks) and into the goal, and the state's shortest
@@ -267,6 +275,64 @@ def oracle(weights: Weights, present: np.ndarray, b: int) -> tuple[float, np.nda
     return float(everything.min()), everything, exists
 
 
+Cost = tuple[int, float]
+
+
+def flat_model(weights: Weights, present: np.ndarray, b: int) -> dict[int, Cost]:
+    """Return, for one state, the least cost to its goal by each first landmark (flat), by relaxing edges one by one.
+
+    A cost is the number of edges over the cut-off, then the sum of the weights. An edge into a landmark or into the
+    goal does not count as over the cut-off if it is the shortest of those that come from landmarks. The state has no
+    edge to the goal.
+    """
+    there = [int(i) for i in np.flatnonzero(present)]
+    between, into = np.asarray(weights.landmark_landmark), np.asarray(weights.landmark_goal)[:, b]
+
+    def cost(weight: float, others: list[float]) -> Cost:
+        return int(weight > CUTOFF and weight > min(others)), float(weight)
+
+    def plus(first: Cost, second: Cost) -> Cost:
+        return first[0] + second[0], first[1] + second[1]
+
+    on = {i: cost(into[i], [into[other] for other in there]) for i in there}
+    for _ in there:
+        for i in there:
+            for j in there:
+                if i != j:
+                    edge = cost(between[i, j], [between[other, j] for other in there if other != j])
+                    on[i] = min(on[i], plus(edge, on[j]))
+    out = np.asarray(weights.state_landmark)[b]
+    return {i: plus((int(out[i] > CUTOFF), float(out[i])), on[i]) for i in there}
+
+
+@settings(max_examples=150)
+@given(
+    seed=st.integers(0, 10_000),
+    present=masks,
+    scale=st.sampled_from([4.0, 15.0, 40.0, 200.0]),
+    within=st.sampled_from([0.0, 3.0, 20.0]),
+)
+def test_flat_selection_against_a_plain_model(seed, present, scale, within):
+    """Within `within` the goal; otherwise the first landmark of the least cost, whether there is a path or not."""
+    weights = random_weights(seed, present, scale)
+    scene = Scene(seed, present)
+    config = rules(CUTOFF, within=within, cut="flat")
+    selection = _select(config, scene.landmarks, weights, jnp.asarray(scene.desired))
+    for b in range(BATCH):
+        by_first, index = flat_model(weights, present, b), int(selection.index[b])
+        directly = float(weights.state_goal[b]) <= within
+        exists = directly or any(long == 0 for long, _ in by_first.values())
+        assert bool(selection.path_exists[b]) == exists
+        if directly or not present.any():
+            assert index == TOTAL
+            continue
+        # The chosen landmark has the least cost (there may be two of one cost).
+        least = min(by_first.values())
+        assert by_first[index][0] == least[0]
+        assert by_first[index][1] == pytest.approx(least[1], abs=0.05)
+        np.testing.assert_array_equal(selection.point[b], scene.landmark_observation[index, :GOAL])
+
+
 def random_weights(seed: int, present: np.ndarray, scale: float) -> Weights:
     """Return random weights, from well connected (small scale) to hardly any edge within the cut-off."""
     rng = np.random.default_rng(seed)
@@ -300,7 +366,7 @@ def test_selection_against_scipy(seed, present, scale):
 
 def test_the_random_graphs_have_all_kinds():
     """The graphs of the test above include ones with and without a path, direct ones and ones by landmarks."""
-    kinds = set()
+    kinds, flat_kinds = set(), set()
     for seed in range(60):
         for scale in (4.0, 15.0, 40.0, 200.0):
             present = np.random.default_rng(seed).random(TOTAL) < 0.7
@@ -308,7 +374,29 @@ def test_the_random_graphs_have_all_kinds():
             for b in range(BATCH):
                 _, by_first, exists = oracle(weights, present, b)
                 kinds.add((exists, bool(np.argmin(by_first) == TOTAL)))
+                long = [long for long, _ in flat_model(weights, present, b).values()]
+                flat_kinds.add(min(long, default=-1))
     assert {(True, True), (True, False), (False, False)} <= kinds
+    assert {-1, 0, 1, 2} <= flat_kinds  # no landmark, a path, and the least number of edges over the cut-off
+
+
+@pytest.mark.parametrize("neighbours", [0, 2, TOTAL])
+@pytest.mark.parametrize("cutoff", [3.0, 10.0, 1000.0])
+def test_the_whole_flat_plan_against_a_plain_model(neighbours, cutoff, monkeypatch):
+    """From points to selection; with few neighbours, pairs that are not weighed are the last resort."""
+    monkeypatch.setattr(f"{__name__}.CUTOFF", cutoff)
+    config = rules(cutoff, neighbours, cut="flat")
+    for seed in range(5):
+        scene = Scene(seed, SOME)
+        state = jnp.asarray(scene.observation)
+        query = planner.Query(state, state[:, :GOAL], jnp.asarray(scene.desired))
+        weights = _weigh(config, scene.landmarks, query)
+        selection = _plan(config, distance, scene.landmarks, query)
+        for b in range(BATCH):
+            by_first, index = flat_model(weights, SOME, b), int(selection.index[b])
+            weighed = {i: cost for i, cost in by_first.items() if cost[1] < planner.UNWEIGHED}
+            assert weighed[index][0] == min(weighed.values())[0]
+            assert weighed[index][1] == pytest.approx(min(weighed.values())[1], rel=1e-4, abs=0.05)
 
 
 @pytest.mark.parametrize("neighbours", [0, 2, TOTAL])
@@ -344,9 +432,9 @@ def squared(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> j
     return jnp.sum(jnp.square(target - achieved), axis=-1)
 
 
-def plan(scene, *, cutoff=1e3, within=0.0, neighbours=0, distance=squared, discount_pose=False) -> planner.Selection:
+def plan(scene, *, cutoff=1e3, within=0.0, neighbours=0, distance=squared, **options: Any) -> planner.Selection:
     landmarks, *query = scene
-    config = rules(cutoff, neighbours, within, discount_pose=discount_pose)
+    config = rules(cutoff, neighbours, within, **options)
     return _plan(config, distance, landmarks, planner.Query(*query))
 
 
@@ -364,29 +452,32 @@ def test_each_state_gets_the_first_landmark_towards_its_own_goal():
     assert plan(scene).point[:, 0].tolist() == pytest.approx([1, -1, 2, 0.1])
 
 
-def test_the_goal_itself_when_it_is_near_enough():
+@both_cuts
+def test_the_goal_itself_when_it_is_near_enough(cut):
     scene = line_scene([1, 2, 3], [0, 0], [2, 4])
-    assert plan(scene, within=3.9).index.tolist() == [0, 0]
+    assert plan(scene, within=3.9, cut=cut).index.tolist() == [0, 0]
     # The value says 4 to the nearer goal and 16 to the farther.
-    assert plan(scene, within=4.0).index.tolist() == [3, 0]
-    assert plan(scene, within=16.0).index.tolist() == [3, 3]
+    assert plan(scene, within=4.0, cut=cut).index.tolist() == [3, 0]
+    assert plan(scene, within=16.0, cut=cut).index.tolist() == [3, 3]
 
 
-def test_without_any_landmark_the_goal_is_selected():
+@both_cuts
+def test_without_any_landmark_the_goal_is_selected(cut):
     landmarks, *rest = line_scene([0, 0], [0, 0], [50, 1])
     scene = (landmarks._replace(present=jnp.zeros(2, bool)), *rest)
     for neighbours in (0, 1):
-        selection = plan(scene, cutoff=5.0, neighbours=neighbours)
+        selection = plan(scene, cutoff=5.0, neighbours=neighbours, cut=cut)
         assert selection.index.tolist() == [2, 2]
         np.testing.assert_array_equal(selection.point, scene[3])
 
 
 def test_when_everything_is_beyond_the_cutoff_the_shortest_edges_remain():
-    """No landmark near the state: it keeps its shortest edge, and the goal its shortest incoming one."""
+    """No landmark near the state: it keeps its shortest edge (graded), and the goal its shortest incoming one."""
     scene = line_scene([20, 30], [0], [31])
-    selection = plan(scene, cutoff=50.0)
-    assert selection.index.tolist() == [0]
-    assert bool(selection.path_exists[0])
+    for cut in ("graded", "flat"):
+        selection = plan(scene, cutoff=50.0, cut=cut)
+        assert selection.index.tolist() == [0]
+        assert bool(selection.path_exists[0]) == (cut == "graded")
 
 
 def test_small_gaps_along_a_corridor_rather_than_one_leap_over_its_wall():
@@ -394,22 +485,26 @@ def test_small_gaps_along_a_corridor_rather_than_one_leap_over_its_wall():
     places = [(2, 0), (2.1, 0), (4.3, 0), (4.4, 0), (4.4, 2.2), (4.4, 2.3), (4.4, 4.5), (4.4, 4.6), (2.3, 6), (2.2, 6)]
     landmarks, observation, achieved, desired = line_scene([x for x, _ in places], [0], [0])
     landmarks = landmarks._replace(achieved=landmarks.achieved.at[:, 1].set(jnp.asarray([y for _, y in places])))
-    selection = plan((landmarks, observation, achieved, desired.at[:, 1].set(6.0)), cutoff=4.0)
-    assert not bool(selection.path_exists[0])
-    assert selection.index.tolist() == [0]
+    scene = (landmarks, observation, achieved, desired.at[:, 1].set(6.0))
+    for cut, first in (("graded", 0), ("flat", 9)):  # flat: one leap is one edge over the cut-off
+        selection = plan(scene, cutoff=4.0, cut=cut)
+        assert not bool(selection.path_exists[0])
+        assert selection.index.tolist() == [first]
 
 
 def test_a_state_in_front_of_all_landmarks_goes_on_to_the_goal_itself():
     scene = line_scene([1, 2, 3], [4, 2.5], [20, 20])
-    selection = plan(scene, cutoff=5.0)
-    assert selection.index.tolist() == [3, 2]
+    assert plan(scene, cutoff=5.0).index.tolist() == [3, 2]
+    # The paper's rule has no such edge: back to the last landmark, from which the goal's kept edge leads on.
+    assert plan(scene, cutoff=5.0, cut="flat").index.tolist() == [2, 2]
 
 
-def test_a_gap_between_landmarks_is_seen_and_crossed():
+@both_cuts
+def test_a_gap_between_landmarks_is_seen_and_crossed(cut):
     """Two groups farther apart than the cut-off: no path exists, but a landmark on the way is still selected."""
     # Each landmark's shortest incoming edge comes from its own group.
     scene = line_scene([1, 2, 20, 21], [0], [22])
-    selection = plan(scene, cutoff=5.0)
+    selection = plan(scene, cutoff=5.0, cut=cut)
     assert not bool(selection.path_exists[0])
     assert selection.index.tolist() == [0]
 

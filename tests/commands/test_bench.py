@@ -21,7 +21,7 @@ def test_stages_are_printed_and_written(capsys, tmp_path, monkeypatch):
         capsys, "bench", "reacher", "--algos", "hiro", "--precision", "fp32", "--json", str(tmp_path / "bench.json")
     )
     assert code == 0
-    assert "hiro on reacher, fp32" in out
+    assert "hiro on reacher, relabelled, fp32" in out
     assert "hiro on reacher: episodes" in err
     (report,) = json.loads((tmp_path / "bench.json").read_text())["reports"]
     assert (report["task"], report["algo"], report["landmarks"]) == ("reacher", "hiro", 0)

@@ -18,9 +18,9 @@ from higl.sweep.plan import make_plan
 @pytest.fixture
 def out(tmp_path) -> Path:
     """Some runs of figure 4a's first seeds: two finished ones, and one that failed."""
-    settings = {"reward": "dense", "steps": 1_000_000}
-    for place, coverage in enumerate((0, 10, 20)):
-        folder = tmp_path / "runs" / f"ant-maze-u-dense-higl-coverage{coverage}-0"
+    settings = {"preset": "paper", "reward": "dense", "steps": 1_000_000}
+    for place, (coverage, name) in enumerate([(0, "-coverage0"), (10, "-coverage10"), (20, "")]):
+        folder = tmp_path / "runs" / f"ant-maze-u-dense-higl-paper{name}-0"
         state = "finished" if place else "failed"
         make_run(folder, [0.1 * place] * 8, state, landmarks__coverage=coverage, **settings)
     return tmp_path / "runs"
@@ -29,12 +29,16 @@ def out(tmp_path) -> Path:
 def test_list_and_show(capsys):
     assert main(["sweep", "list"]) == 0
     said = capsys.readouterr().out
-    assert all(name in said for name in read_catalogue())
+    rows = {line.split()[0]: line for line in said.splitlines() if line.strip()}
+    for name, entry in read_catalogue().items():
+        assert f" {entry.preset} " in rows[name]
     assert main(["sweep", "show", "fig5b", "--no-estimate", "--seeds", "1"]) == 0
     said = capsys.readouterr().out
-    assert "Figure 5b: shift of the pseudo-landmark (preset best)" in said
-    assert "ant-maze-u-dense-higl-shift4-0" in said
+    assert "Figure 5b: shift of the pseudo-landmark (preset paper)" in said
+    assert "ant-maze-u-dense-higl-paper-shift4-0" in said
     assert "3 runs; how long they take is unknown" in said
+    assert main(["sweep", "show", "fig3-best", "--no-estimate", "--seeds", "1"]) == 0
+    assert "nine tasks (preset best)" in capsys.readouterr().out
 
 
 def test_status(out, capsys):
@@ -64,7 +68,7 @@ def test_figure(out, tmp_path, capsys, suffix):
 
 def test_a_folder_with_another_run_is_no_part_of_the_figure(out, tmp_path, capsys):
     """Its curve would go by the name of settings that it does not have."""
-    other, damaged = (out / f"ant-maze-u-dense-higl-coverage{coverage}-0" for coverage in (0, 10))
+    other, damaged = (out / f"ant-maze-u-dense-higl-paper-coverage{coverage}-0" for coverage in (0, 10))
     text = (other / "config.toml").read_text()
     (other / "config.toml").write_text(text.replace("coverage = 0", "coverage = 30"))
     (damaged / "config.toml").write_text("[broken")
@@ -85,7 +89,7 @@ def test_figure_of_landmarks(tmp_path, capsys):
     """Figure 6 is made of landmark maps, of the first run that has any."""
     config = make_plan(read_catalogue()["fig6"], tmp_path)[0].config
     for seed in range(2):
-        folder = tmp_path / f"ant-maze-u-dense-higl-coverage20-{seed}"
+        folder = tmp_path / f"ant-maze-u-dense-higl-paper-{seed}"
         synthetic_run(folder, "ant-maze-u", snapshots=3 * seed)
         (folder / "config.toml").write_text(to_toml(replace(config, seed=seed)))
         facts = json.loads((folder / "run.json").read_text()) | {"saved_step": config.steps}
@@ -95,7 +99,7 @@ def test_figure_of_landmarks(tmp_path, capsys):
     assert main(words) == 1
     assert "has no snapshot yet" in capsys.readouterr().err
     assert main([*words, "--seeds", "2"]) == 0
-    assert capsys.readouterr().out == f"{file}: ant-maze-u-dense-higl-coverage20-1\n"
+    assert capsys.readouterr().out == f"{file}: ant-maze-u-dense-higl-paper-1\n"
     assert "Figure 6" in file.read_text()
     assert "Ant Maze U (dense): HIGL, seed 1" in file.read_text()
 
@@ -130,14 +134,14 @@ def test_collect(out, tmp_path, capsys):
 def test_a_run_that_cannot_be_collected_stops_no_other(out, tmp_path, capsys):
     """And one that stopped on its way to more steps than the sweep asks for is taken, as it is done for the sweep."""
     results = tmp_path / "results"
-    (out / "ant-maze-u-dense-higl-coverage10-0" / "eval.csv").unlink()
-    facts = out / "ant-maze-u-dense-higl-coverage0-0" / "run.json"
+    (out / "ant-maze-u-dense-higl-paper-coverage10-0" / "eval.csv").unlink()
+    facts = out / "ant-maze-u-dense-higl-paper-coverage0-0" / "run.json"
     facts.write_text(json.dumps(json.loads(facts.read_text()) | {"status": "stopped", "saved_step": 40_000}))
     words = ["--seeds", "1", "--steps", "30000", "--results", str(results)]
     assert main(["sweep", "collect", "fig4a", "--out", str(out), *words]) == 1
     said = capsys.readouterr()
     assert said.out.splitlines()[-1] == f"2 of 3 runs are finished and in {results}"
-    name = "ant-maze-u-dense-higl-coverage10-0"
+    name = "ant-maze-u-dense-higl-paper-coverage10-0"
     assert said.err == f"higl sweep: not collected: {name}: {out / name} has no evaluations yet\n"
     assert len(list(results.glob("ant-maze-u-dense/*/seed-0/facts.json"))) == 2
 

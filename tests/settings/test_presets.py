@@ -1,8 +1,10 @@
-"""The paper's three tables of hyperparameters, value by value, for every task."""
+"""Presets: every value of `paper` against the paper, the layers, and what the baselines change."""
 
+import re
 import tomllib
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +13,10 @@ from higl.envs.make import make_env
 from higl.errors import SettingsError
 from higl.settings import presets
 from higl.settings.config import Config
-from higl.settings.flat import flat, flat_config
+from higl.settings.flat import differing, flat, flat_config
 from higl.settings.layers import apply
 from higl.settings.presets import PRESET_TASKS, has_preset, has_rewards, preset, short_name
+from higl.text import value_text
 
 TASKS = [
     "point-maze",
@@ -24,53 +27,6 @@ TASKS = [
     "reacher",
     "pusher",
 ]
-
-# Table 1, "Hyperparameters for hierarchical policy across all environments": high level, low level.
-TABLE_1 = {
-    "actor_learning_rate": (0.0001, 0.0001),
-    "critic_learning_rate": (0.001, 0.001),
-    "buffer_size": (200_000, 200_000),
-    "batch_size": (128, 128),
-    "soft_update": (0.005, 0.005),
-    "policy_period": (1, 1),
-    "discount": (0.99, 0.95),
-    "reward_scale": (0.1, 1.0),
-}
-LANDMARK_LOSS_COEFFICIENT = 20
-
-# Table 2, "Hyperparameters for adjacency network and RND network across all environments".
-TABLE_2_ADJACENCY = {"learning_rate": 0.0002, "batch_size": 64, "epsilon": 1.0, "every": 50_000, "epochs": 25}
-TABLE_2_RND = {"learning_rate": 0.001, "batch_size": 128}
-
-# Table 3, "Hyperparameters that differ across the environments".
-TABLE_3_ROWS = (
-    "period",
-    "high_exploration",
-    "landmarks",
-    "similarity",
-    "cutoff",
-    "shift",
-    "degree",
-    "low_exploration",
-    "delta",
-)
-TABLE_3 = {
-    "Point Maze": (10, 1.0, 20, 0.2, 38.0, 0.5, 7, 1.0, 0.2),
-    "Ant Maze (U-shape)": (10, 1.0, 20, 0.2, 38.0, 2.0, 5, 1.0, 0.2),
-    "Ant Maze (W-shape)": (10, 1.0, 60, 0.2, 38.0, 2.0, 5, 1.0, 0.2),
-    "Reacher & Pusher": (5, 0.2, 20, 0.02, 15.0, 1.0, 5, 0.1, 0.02),
-}
-COLUMN = {
-    "point-maze": "Point Maze",
-    "ant-maze-u": "Ant Maze (U-shape)",
-    "ant-maze-u-stochastic": "Ant Maze (U-shape)",
-    "ant-maze-u-large": "Ant Maze (U-shape)",
-    "ant-maze-w": "Ant Maze (W-shape)",
-    "reacher": "Reacher & Pusher",
-    "pusher": "Reacher & Pusher",
-}
-# The appendix on the larger maze: "We increase the number of landmarks to 40 and 40".
-LANDMARKS_LARGE = 40
 
 # Largest action along each axis: the paper's sigmas have the units of the action, our settings are shares of this.
 LARGEST_ACTION = {task: 30.0 for task in TASKS if task.startswith("ant")} | {
@@ -93,105 +49,165 @@ def test_every_task_has_both_presets():
     assert set(PRESET_TASKS) == set(TASKS)
 
 
-@every_task
-@pytest.mark.parametrize("name", TABLE_1)
-def test_table_1(task, name):
-    assert (getattr(paper(task).high, name), getattr(paper(task).low, name)) == TABLE_1[name]
+# --- The paper --------------------------------------------------------------------------------------------------------
+
+TABLE_1 = "appendix, table 1: hierarchical policy"
+TABLE_2 = "appendix, table 2: adjacency network and RND"
+TABLE_3 = "appendix, table 3: what differs across the environments"
+NETWORKS = "appendix: network structure"
+SETUP = "section 5.1: environments and implementation"
+SILENT = "not in the paper: our choice"
+OFF = "not in the paper: off"
+
+
+def by_task(point: Any, ant_u: Any, ant_w: Any, arm: Any, **others: Any) -> dict[str, Any]:
+    """Return the value of each task, from the columns of table 3; `others` by short name with underscores."""
+    values = dict.fromkeys(TASKS, ant_u) | {"point-maze": point, "ant-maze-w": ant_w, "reacher": arm, "pusher": arm}
+    return values | {name.replace("_", "-"): value for name, value in others.items()}
+
+
+def shares(point: float, ant: float, arm: float) -> dict[str, float]:
+    """Return sigmas, which the paper gives in units of the action, as shares of the largest action."""
+    return {task: sigma / LARGEST_ACTION[task] for task, sigma in by_task(point, ant, ant, arm).items()}
+
+
+# Every setting: where its value comes from, and the value, or one for each task.
+PAPER: dict[str, tuple[str, Any]] = {
+    "algo": (SETUP, "higl"),
+    "preset": (SETUP, "paper"),
+    "reward": (SETUP, "sparse"),
+    "seed": (SILENT, 0),
+    "steps": ("section 6: 1M", 1_000_000),
+    "time_limit": (SILENT, "terminal"),
+    "observe_achieved": (OFF, False),
+    "num_envs": (SETUP, 1),
+    "goal_unit": (SETUP, (1.0,)),
+    "greedy": (OFF, 0.0),
+    "precision": (SILENT, "fp32"),
+    "low.hidden": (NETWORKS, (300, 300)),
+    "low.actor_learning_rate": (TABLE_1, 0.0001),
+    "low.critic_learning_rate": (TABLE_1, 0.001),
+    "low.critic_weight_decay": (SILENT, 1e-4),
+    "low.discount": (TABLE_1, 0.95),
+    "low.soft_update": (TABLE_1, 0.005),
+    "low.policy_period": (TABLE_1, 1),
+    "low.batch_size": (TABLE_1, 128),
+    "low.buffer_size": (TABLE_1, 200_000),
+    "low.reward_scale": (TABLE_1, 1.0),
+    "low.exploration": (TABLE_3, shares(1.0, 1.0, 0.1)),
+    "low.target_noise": (SILENT, shares(0.2, 0.2, 0.1)),
+    "low.target_noise_clip": (SILENT, shares(0.5, 0.5, 0.5)),
+    "low.layer_norm": (OFF, False),
+    "low.exchange": (OFF, 0.0),
+    "low.normalise": (OFF, False),
+    "low.hidden_entries": (SILENT, by_task((0, 1), (0, 1), (0, 1), ())),
+    "high.hidden": (NETWORKS, (300, 300)),
+    "high.actor_learning_rate": (TABLE_1, 0.0001),
+    "high.critic_learning_rate": (TABLE_1, 0.001),
+    "high.critic_weight_decay": (SILENT, 1e-4),
+    "high.discount": (TABLE_1, 0.99),
+    "high.soft_update": (TABLE_1, 0.005),
+    "high.policy_period": (TABLE_1, 1),
+    "high.batch_size": (TABLE_1, 128),
+    "high.buffer_size": (TABLE_1, 200_000),
+    "high.reward_scale": (TABLE_1, 0.1),
+    "high.exploration": (TABLE_3, by_task(1.0, 1.0, 1.0, 0.2)),
+    "high.target_noise": (SILENT, 0.2),
+    "high.target_noise_clip": (SILENT, 0.5),
+    "high.layer_norm": (OFF, False),
+    "high.period": (TABLE_3, by_task(10, 10, 10, 5)),
+    "high.subgoals": (SETUP, by_task("relative", "relative", "relative", "absolute")),
+    "high.subgoal_range": (SILENT, by_task((10.0,), (10.0,), (10.0,), (1.0,), pusher=(2.0,))),
+    "high.random_steps": (OFF, 0),
+    "high.random_sigma": (OFF, 2.0),
+    "high.relabel": (OFF, False),
+    "high.relabel_candidates": (OFF, 10),
+    "adjacency.degree": (TABLE_3, by_task(7, 5, 5, 5)),
+    "adjacency.cell": (SILENT, by_task(1.0, 1.0, 1.0, 0.1)),
+    "adjacency.hidden": (f"{NETWORKS} (4 layers of 128)", (128, 128, 128)),
+    "adjacency.embedding": (NETWORKS, 32),
+    "adjacency.learning_rate": (TABLE_2, 0.0002),
+    "adjacency.batch_size": (TABLE_2, 64),
+    "adjacency.epochs": (TABLE_2, 25),
+    "adjacency.every": (TABLE_2, 50_000),
+    "adjacency.epsilon": (TABLE_2, 1.0),
+    "adjacency.delta": (TABLE_3, by_task(0.2, 0.2, 0.2, 0.02)),
+    "adjacency.margin": ("section 4.3, eq. 8: epsilon_k", 1.0),
+    "adjacency.all_pairs_up_to": (SILENT, 1_000),
+    "novelty.hidden": (NETWORKS, (300, 300)),
+    "novelty.embedding": (NETWORKS, 128),
+    "novelty.learning_rate": (TABLE_2, 0.001),
+    "novelty.batch_size": (TABLE_2, 128),
+    "novelty.updates": (SILENT, "step"),
+    "novelty.similarity": (TABLE_3, by_task(0.2, 0.2, 0.2, 0.02)),
+    "novelty.discard": ("section 4.1: novelty-based sampling", "goal"),
+    "novelty.refresh": (OFF, False),
+    "novelty.space": ("section 3, eq. 4", "state"),
+    "landmarks.graph": ("section 4.2: building a graph", "values"),
+    "landmarks.coverage": (f"{TABLE_3}; appendix: larger maze", by_task(20, 20, 60, 20, ant_maze_u_large=40)),
+    "landmarks.novelty": (f"{TABLE_3}; appendix: larger maze", by_task(20, 20, 60, 20, ant_maze_u_large=40)),
+    "landmarks.pool": (SILENT, 1_000),
+    "landmarks.central": (OFF, False),
+    "landmarks.cutoff": (TABLE_3, by_task(38.0, 38.0, 38.0, 15.0)),
+    "landmarks.cut": ("section 4.2: building a graph", "flat"),
+    "landmarks.goal_within": (SILENT, by_task(10.0, 10.0, 10.0, 5.0)),
+    "landmarks.neighbours": ("section 4.2: all nodes; nearly the same", 20),
+    "landmarks.discount_pose": (OFF, False),
+    "landmarks.pseudo": ("section 4.3, eq. 7", "fixed"),
+    "landmarks.shift": (TABLE_3, by_task(0.5, 2.0, 2.0, 1.0)),
+    "landmarks.start": (SETUP, 60_000),
+    "landmarks.coefficient": (TABLE_1, 20.0),
+    "landmarks.measure": ("section 4.3, eq. 8", "adjacency"),
+    "landmarks.margin": ("section 4.3, eq. 8: epsilon_k", 1.0),
+    "evaluation.every": (SETUP, 5_000),
+    "evaluation.episodes": (SETUP, 5),
+    "evaluation.average": (OFF, 0),
+}
+
+
+def test_the_table_of_the_paper_has_every_setting():
+    assert {"task", *PAPER} == set(flat_config(Config()))
 
 
 @every_task
-def test_table_1_landmark_loss(task):
-    assert paper(task).landmarks.coefficient == LANDMARK_LOSS_COEFFICIENT
-    # The loss leaves epsilon_k free (eq. 8).
-    assert paper(task).landmarks.margin == TABLE_2_ADJACENCY["epsilon"]
-
-
-@every_task
-def test_table_2(task):
-    config = paper(task)
-    assert {name: getattr(config.adjacency, name) for name in TABLE_2_ADJACENCY} == TABLE_2_ADJACENCY
-    assert {name: getattr(config.novelty, name) for name in TABLE_2_RND} == TABLE_2_RND
-
-
-@every_task
-def test_table_3(task):
-    config = paper(task)
-    expected = dict(zip(TABLE_3_ROWS, TABLE_3[COLUMN[task]], strict=True))
-    if task == "ant-maze-u-large":
-        expected["landmarks"] = LANDMARKS_LARGE
-    assert config.landmarks.coverage == config.landmarks.novelty
-    assert expected == {
-        "period": config.high.period,
-        "high_exploration": config.high.exploration,
-        "landmarks": config.landmarks.coverage,
-        "similarity": config.novelty.similarity,
-        "cutoff": config.landmarks.cutoff,
-        "shift": config.landmarks.shift,
-        "degree": config.adjacency.degree,
-        "low_exploration": config.low.exploration * LARGEST_ACTION[task],
-        "delta": config.adjacency.delta,
+def test_every_value_of_the_preset_is_the_papers(task):
+    settings = flat_config(paper(task))
+    expected = {name: value[task] if isinstance(value, dict) else value for name, (_, value) in PAPER.items()}
+    wrong = {
+        name: (settings[name], value) for name, value in expected.items() if settings[name] != pytest.approx(value)
     }
+    assert not wrong, {name: (*values, PAPER[name][0]) for name, values in wrong.items()}
 
 
-@every_task
-def test_network_structure(task):
-    """The appendix: hidden layers and embeddings."""
-    config = paper(task)
-    assert config.low.hidden == config.high.hidden == (300, 300)
-    # "4 fully connected layers": three hidden ones of 128.
-    assert (config.adjacency.hidden, config.adjacency.embedding) == ((128, 128, 128), 32)
-    assert (config.novelty.hidden, config.novelty.embedding) == ((300, 300), 128)
-    assert not config.low.layer_norm
-    assert not config.high.layer_norm
-
-
-@every_task
-def test_text_of_the_paper(task):
-    """Section 5.1: start of planning, evaluation, and relative or absolute subgoals."""
-    config = paper(task)
-    assert config.landmarks.start == 60_000
-    assert (config.evaluation.every, config.evaluation.episodes) == (5_000, 5)
-    arm = task in ("reacher", "pusher")
-    assert config.high.subgoals == ("absolute" if arm else "relative")
-    assert config.landmarks.pseudo == "fixed"
-    assert config.novelty.discard == "goal"
-
-
-@every_task
-def test_where_the_paper_is_silent(task):
-    """Our choices: subgoal ranges, target noise, weight decay, number of edges, no relabelling."""
-    config = paper(task)
-    arm = task in ("reacher", "pusher")
-    assert config.high.subgoal_range == ({"reacher": 1.0, "pusher": 2.0}.get(task, 10.0),)
-    assert (config.high.target_noise, config.high.target_noise_clip) == (0.2, 0.5)
-    assert config.low.target_noise * LARGEST_ACTION[task] == (0.1 if arm else 0.2)
-    assert config.low.target_noise_clip * LARGEST_ACTION[task] == 0.5
-    assert config.low.critic_weight_decay == config.high.critic_weight_decay == 1e-4
-    assert config.low.hidden_entries == (() if arm else (0, 1))
-    assert config.landmarks.goal_within == (5.0 if arm else 10.0)
-    assert config.landmarks.pool == 1_000
-    assert config.landmarks.neighbours == 4
-    assert config.high.random_steps == 0
-    assert config.low.exchange == 0
-    assert config.greedy == 0
-    assert config.adjacency.cell == (0.1 if arm else 1.0)
-    assert config.time_limit == "terminal"
-    assert not config.high.relabel
+# --- The baselines ----------------------------------------------------------------------------------------------------
 
 
 @every_task
 @pytest.mark.parametrize("family", ["paper", "best"])
-def test_the_baselines_have_k_equal_to_m_and_all_else_as_higl(task, family):
-    higl = preset(task, "higl", family)
-    assert higl.adjacency.degree < higl.high.period or task in ("reacher", "pusher")
-    for algo in ("hrac", "hiro"):
-        config = preset(task, algo, family)
-        assert config.adjacency.degree == config.high.period
-        assert config.algo == algo
-        different = {name for name, value in asdict(config).items() if value != asdict(higl)[name]}
-        assert different <= {"algo", "adjacency"}
-        changed = asdict(config)["adjacency"]
-        assert {name for name, value in asdict(higl)["adjacency"].items() if value != changed[name]} <= {"degree"}
+@pytest.mark.parametrize("algo", ["hrac", "hiro"])
+def test_the_baselines_relabel_have_k_equal_to_m_and_all_else_as_higl(task, family, algo):
+    higl, config = preset(task, "higl", family), preset(task, algo, family)
+    assert (higl.high.relabel, config.high.relabel) == (False, True)
+    assert config.adjacency.degree == config.high.period
+    assert config.algo == algo
+    same = {"adjacency.degree"} if task in ("reacher", "pusher") else set()
+    assert set(differing(higl, config)) == {"algo", "high.relabel", "adjacency.degree"} - same
+
+
+def test_the_table_of_what_hrac_changes_is_complete():
+    """docs/algorithm.md: a row for each setting in which HRAC differs from HIGL in `best`, with the values of both."""
+    text = (Path(__file__).parents[2] / "docs" / "algorithm.md").read_text(encoding="utf-8")
+    section = text.partition("## What HRAC changes")[2].partition("\n## ")[0]
+    cells = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| `")
+    ]
+    listed = {(row[0].strip("`"), row[1], row[2], task) for row in cells for task in re.findall(r"`([a-z-]+)`", row[3])}
+    found = set()
+    for task in TASKS:
+        pair = [flat_config(preset(task, algo)) for algo in ("higl", "hrac")]
+        for name in differing(*pair):
+            found.add((name, *(f"`{value_text(settings[name]).lower()}`" for settings in pair), task))
+    assert listed == found
 
 
 @every_task

@@ -21,7 +21,8 @@ def plan(tmp_path) -> list[PlannedRun]:
     runs = make_plan(read_catalogue()["fig4a"], tmp_path, seeds=1, more={"steps": STEPS})
     for run, success, status in zip(runs, ([0.0, 1.0], [0.4]), ("finished", "stopped"), strict=False):
         coverage = run.config.landmarks.coverage
-        make_run(run.folder, success, status, reward="dense", steps=STEPS, landmarks__coverage=coverage)
+        settings = {"preset": "paper", "reward": "dense", "steps": STEPS, "landmarks__coverage": coverage}
+        make_run(run.folder, success, status, **settings)
     return runs
 
 
@@ -51,7 +52,8 @@ def make_run_longer(folder: Path) -> None:
 def test_small_terminal_shows_what_matters_most(tmp_path):
     plan = make_plan(read_catalogue()["fig3"], tmp_path, seeds=1)
     console = Console(file=StringIO(), force_terminal=True, width=160, height=10)
-    make_run(plan[-1].folder, [0.5], "failed", task=plan[-1].config.task, algo="hrac", steps=plan[-1].config.steps)
+    last = plan[-1].config
+    make_run(plan[-1].folder, [0.5], "failed", task=last.task, algo="hrac", preset="paper", steps=last.steps)
     shown = Board(plan, console, "fig3")
     with shown.showing():
         shown.refresh()

@@ -13,11 +13,20 @@ PAPER = read_catalogue()
 
 
 def test_every_figure_of_the_paper_is_there_with_its_preset():
-    figures = ["fig3", "fig4a", "fig4b", "fig4c", "fig5a", "fig5b", "fig5c", "fig6"]
+    figures = ["fig3", "fig3-best", "fig4a", "fig4b", "fig4c", "fig5a", "fig5b", "fig5c", "fig6"]
     sparse = [f"sparse-{what}" for what in ("coverage", "novelty", "landmarks", "shift", "degree")]
     assert list(PAPER) == [*figures, *sparse, "discard", "automatic-shift", "larger-maze"]
-    assert {entry.preset for entry in PAPER.values()} == {"best"}
+    assert {name: entry.preset for name, entry in PAPER.items()} == dict.fromkeys(PAPER, "paper") | {
+        "fig3-best": "best"
+    }
     assert all("preset" in table for table in tomllib.loads(PAPER_FILE.read_text()).values())
+
+
+def test_figure_3_is_the_same_with_both_presets_but_for_the_steps_of_the_pusher():
+    paper, best = PAPER["fig3"], PAPER["fig3-best"]
+    assert paper.variants == best.variants
+    differ = [(ours, theirs) for ours, theirs in zip(paper.tasks, best.tasks, strict=True) if ours != theirs]
+    assert [(ours.task, ours.steps, theirs.steps) for ours, theirs in differ] == [("pusher", 1_000_000, 500_000)]
 
 
 @pytest.mark.parametrize(

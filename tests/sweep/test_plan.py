@@ -52,21 +52,27 @@ def test_ablations_vary_one_setting(entry, setting, values):
 
 def test_figures_share_runs_with_the_same_settings():
     shared = set(names("fig5c", seeds=1)) & set(names("fig3", seeds=1))
-    assert shared == {"ant-maze-u-dense-higl-0", "ant-maze-u-dense-hrac-0"}
-    assert set(names("fig6")) == {"ant-maze-u-dense-higl-coverage20-0"}  # the paper's text: 20 + 20 landmarks
+    assert shared == {"ant-maze-u-dense-higl-paper-0", "ant-maze-u-dense-hrac-paper-0"}
+    assert set(names("fig6")) == {"ant-maze-u-dense-higl-paper-0"}  # the paper's text: 20 + 20 landmarks
+    variants = {f"ant-maze-u-dense-higl-paper{shift}-0" for shift in ("-shift1", "", "-shift4")}
+    assert set(names("fig5b", seeds=1)) == variants
+    assert "ant-maze-u-dense-higl-paper-0" in set(names("fig4a", seeds=1)) & set(names("fig5a", seeds=1))
     # Values of the paper that differ from our preset are separate runs.
-    assert set(names("fig5b", seeds=1)) == {f"ant-maze-u-dense-higl-shift{shift}-0" for shift in (1, 2, 4)}
-    assert "ant-maze-u-dense-higl-coverage20-0" in set(names("fig4a", seeds=1)) & set(names("fig5a", seeds=1))
+    ours = {run.name for run in make_plan(PAPER["fig5b"], Path("runs"), seeds=1, more={"preset": "best"})}
+    assert ours == {f"ant-maze-u-dense-higl-shift{shift}-0" for shift in (1, 2, 4)}
 
 
 def test_default_settings_are_a_run_of_the_catalogue():
-    assert run_name(preset("ant-maze-u")) in names("fig3")
+    assert run_name(preset("ant-maze-u")) in names("fig3-best")
+    assert run_name(preset("ant-maze-u", family="paper")) in names("fig3")
 
 
 def test_choice_of_runs_by_name_and_number_of_seeds():
-    assert names("fig3", only=["ant-maze-u-sparse", "hrac"]) == [f"ant-maze-u-sparse-hrac-{seed}" for seed in range(4)]
-    assert names("fig3", only=["reacher,pusher", "higl"], seeds=1) == ["reacher-sparse-higl-0", "pusher-sparse-higl-0"]
-    assert names("fig3", only=["point*hrac-0"]) == ["point-maze-dense-hrac-0", "point-maze-sparse-hrac-0"]
+    hrac = [f"ant-maze-u-sparse-hrac-{seed}" for seed in range(4)]
+    arms = ["reacher-sparse-higl-0", "pusher-sparse-higl-0"]
+    assert names("fig3-best", only=["ant-maze-u-sparse", "hrac"]) == hrac
+    assert names("fig3-best", only=["reacher,pusher", "higl"], seeds=1) == arms
+    assert names("fig3-best", only=["point*hrac-0"]) == ["point-maze-dense-hrac-0", "point-maze-sparse-hrac-0"]
     assert len(names("fig6", seeds=3)) == 3
     with pytest.raises(SettingsError, match="--only walker: matches no run of fig3"):
         names("fig3", only=["walker"])
@@ -74,8 +80,8 @@ def test_choice_of_runs_by_name_and_number_of_seeds():
 
 
 def test_settings_of_the_command_line_override_the_entry():
-    plan = make_plan(PAPER["fig4a"], Path("runs"), seeds=1, more={"steps": 1000, "preset": "paper"})
-    assert {(run.config.steps, run.config.preset) for run in plan} == {(1000, "paper")}
+    plan = make_plan(PAPER["fig4a"], Path("runs"), seeds=1, more={"steps": 1000, "preset": "best"})
+    assert {(run.config.steps, run.config.preset) for run in plan} == {(1000, "best")}
     assert [run.config.landmarks.coverage for run in plan] == [0, 10, 20]
 
 
@@ -166,7 +172,7 @@ def test_status_of_folders_that_are_missing_or_damaged(tmp_path):
 
 def test_presets_are_named(tmp_path):
     (tmp_path / "own.toml").write_text(OWN_CATALOGUE.replace("plain = {}", 'plain = { preset = "paper" }'))
-    assert presets_text(make_plan(PAPER["fig3"], tmp_path)) == "preset best"
-    assert presets_text(make_plan(PAPER["fig3"], tmp_path, more={"preset": "paper"})) == "preset paper"
+    assert presets_text(make_plan(PAPER["fig3"], tmp_path)) == "preset paper"
+    assert presets_text(make_plan(PAPER["fig3"], tmp_path, more={"preset": "best"})) == "preset best"
     plan = make_plan(read_catalogue(tmp_path / "own.toml")["mine"], tmp_path)
     assert presets_text(plan) == "preset paper and best, derived settings"

@@ -126,13 +126,11 @@ def init_adjacency(config: AdjacencyConfig, key: jax.Array, goal_size: int) -> A
 
 
 def embedding_distance(network: MLP, first: jax.Array, second: jax.Array) -> jax.Array:
-    """Return the distance between the embeddings of two points, ||psi(g) - psi(g')||: [..., G] -> [...]."""
+    """Return the distance between the embeddings of two points, ||psi(g) - psi(g')||: [..., G] -> [...].
+
+    One unit stands for k / epsilon_k steps (eq. 6).
+    """
     return safe_norm(mlp(network, first) - mlp(network, second))
-
-
-def steps_between(config: AdjacencyConfig, network: MLP, first: jax.Array, second: jax.Array) -> jax.Array:
-    """Return the estimated shortest transition distance in steps, k / epsilon_k * embedding distance (eq. 6)."""
-    return config.degree / config.epsilon * embedding_distance(network, first, second)
 
 
 def adjacency_loss(config: AdjacencyConfig, network: MLP, pairs: Pairs) -> jax.Array:

@@ -3,7 +3,7 @@
     1 remember    the episode's rows -> buffers, its states -> novelty queue
     2 low         n updates
     3 high        landmarks, graph, shortest paths; ceil(n / m) updates: sample, relabel, plan, pseudo-landmark, TD3
-    4 novelty     ceil(n / m) updates of the predictor
+    4 novelty     n or ceil(n / m) updates of the predictor (`novelty.updates`)
     5 adjacency   every `adjacency.every` environment steps: cells -> pairs -> embedding
 
 The updates of a stage are one compiled program. Loop counts are traced, so episodes of any length share the compiled
@@ -103,7 +103,7 @@ class Stages:
         scale = tuple(float(x) for x in self.limit)
         self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale, self.affine)
         self.insert = jax.jit(insert, donate_argnums=0)
-        self.update_queue = QueueUpdate(config.novelty, config.adjacency)
+        self.update_queue = QueueUpdate(config.novelty)
         self.train_low = jax.jit(self._train_low, donate_argnums=0)
         self.train_high = jax.jit(self._train_high, donate_argnums=0)
         self.train_novelty = jax.jit(self._train_novelty, donate_argnums=0)
@@ -297,7 +297,7 @@ class Learner:
         if not self.config.walks_map:
             metrics |= self.train_high(high_key, segments)
         if self.config.uses_novelty:
-            metrics |= self.train_novelty(novelty_key, segments)
+            metrics |= self.train_novelty(novelty_key, count if self.config.novelty.updates == "step" else segments)
         every = self.config.adjacency.every
         if self.config.reads_adjacency_network and before // every < self.steps // every:
             metrics |= self.train_adjacency()

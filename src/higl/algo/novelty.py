@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from higl.algo.adjacency import steps_between
+from higl.algo.adjacency import embedding_distance
 from higl.algo.forward import MLP, Affine, Array, affine, mlp
 from higl.algo.nets import descend, init_mlp, safe_norm, squared_distance
-from higl.settings.config import AdjacencyConfig, NoveltyConfig
+from higl.settings.config import NoveltyConfig
 
 
 class Queue(NamedTuple):
@@ -93,11 +93,11 @@ class QueueUpdate:
     states that are similar to a new one, enter the new states, and keep the K most novel.
     """
 
-    def __init__(self, config: NoveltyConfig, adjacency: AdjacencyConfig):
+    def __init__(self, config: NoveltyConfig):
         self.config = config
         self.refresh = jax.jit(partial(refresh, config))
         self.scored = jax.jit(partial(scored, config))
-        self.discard_similar = jax.jit(partial(discard_similar, config, adjacency))
+        self.discard_similar = jax.jit(partial(discard_similar, config))
         self.enter = jax.jit(enter)
 
     def __call__(self, state: NoveltyState, network: MLP, blocks: Sequence[tuple[Any, int]]) -> NoveltyState:
@@ -132,15 +132,15 @@ def scored(
     return Queue(observation, achieved, score, jnp.arange(observation.shape[0]) < count)
 
 
-def discard_similar(config: NoveltyConfig, adjacency: AdjacencyConfig, queue: Queue, new: Queue, network: MLP) -> Queue:
+def discard_similar(config: NoveltyConfig, queue: Queue, new: Queue, network: MLP) -> Queue:
     """Discard the stored states that are closer than lambda (`novelty.similarity`) to any new one.
 
-    Closeness is the distance in the goal space, ||phi(s) - phi(s')||, or the number of steps by the adjacency network
-    (appendix, `novelty.discard`).
+    Closeness is the distance in the goal space, ||phi(s) - phi(s')||, or the distance between the embeddings of the
+    adjacency network (appendix, `novelty.discard`).
     """
     stored = queue.achieved[:, None]
     if config.discard == "adjacency":
-        distance = steps_between(adjacency, network, stored, new.achieved)
+        distance = embedding_distance(network, stored, new.achieved)
     else:
         distance = jnp.sqrt(squared_distance(stored, new.achieved))
     close = distance < config.similarity

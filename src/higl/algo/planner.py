@@ -141,7 +141,7 @@ def connect(config: LandmarksConfig, landmarks: Landmarks, weights: jax.Array) -
     if config.discount_pose:
         slowdown = pose_slowdown(per_distance, away, weights, landmarks.present[None])
         weights = jnp.where(weights < UNWEIGHED, weights / slowdown[:, None], UNWEIGHED)
-    edges = _cut(weights, config.cutoff, keep_along=0)
+    edges = _cut(config, weights, keep_along=0)
     return Graph(landmarks, edges, path_lengths(edges), per_distance, slowdown)
 
 
@@ -272,10 +272,9 @@ def _promising(config: LandmarksConfig, graph: Graph, query: Query, landmark_goa
     landmarks = graph.landmarks
     if _weighs_all(config, landmarks):
         return _every_landmark(landmarks, query.achieved.shape[0])
-    to_goal = _lengths_to_goals(graph, _cut(landmark_goal, config.cutoff, keep_along=0))
+    to_goal = _lengths_to_goals(graph, _cut(config, landmark_goal, keep_along=0))
     away = jnp.sqrt(squared_distance(landmarks.achieved[None], query.achieved[:, None]))
-    estimate = graph.weight_per_distance * away
-    length = jnp.where(estimate <= config.cutoff, estimate, _cut_cost(estimate, config.cutoff)) + to_goal.T
+    length = _cut(config, graph.weight_per_distance * away, keep_along=None) + to_goal.T
     return jax.lax.top_k(-jnp.where(landmarks.present, length, jnp.inf), config.neighbours)[1]
 
 
@@ -287,33 +286,44 @@ def cut_penalty(cutoff: float) -> float:
     return _CUT_PENALTY * cutoff
 
 
-def _cut_cost(weight: jax.Array, cutoff: float) -> jax.Array:
-    """Return the cost of an edge over the cut-off, gamma_dist.
+def _cut_cost(config: LandmarksConfig, weight: jax.Array) -> jax.Array:
+    """Return the cost of an edge over the cut-off, gamma_dist (`landmarks.cut`).
 
-    The paper removes such edges. Here they remain as a last resort, with a penalty that grows with the square: several
-    gaps a little over the cut-off along a corridor cost less than one leap through its wall, which the low level's
-    value does not see.
+    The paper removes such edges. Here they remain as a last resort, with a penalty. `flat`: the same for each, as in
+    the authors' value iteration, so that without a path the way with the fewest such edges is the shortest, and among
+    those the one with the least sum of weights. `graded`: it grows with the square of the weight, so that several gaps
+    a little over the cut-off along a corridor cost less than one leap through its wall, which the low level's value
+    does not see.
     """
-    return jnp.minimum(weight + cut_penalty(cutoff) * jnp.square(weight / cutoff), UNWEIGHED)
+    times = 1.0 if config.cut == "flat" else jnp.square(weight / config.cutoff)
+    return jnp.minimum(weight + cut_penalty(config.cutoff) * times, UNWEIGHED)
 
 
-def _cut(weights: jax.Array, cutoff: float, *, keep_along: int) -> jax.Array:
-    """Penalise the edges over the cut-off, gamma_dist, except the shortest one along an axis."""
-    shortest = weights <= jnp.min(weights, axis=keep_along, keepdims=True)
-    return jnp.where((weights <= cutoff) | shortest, weights, _cut_cost(weights, cutoff))
+def _cut(config: LandmarksConfig, weights: jax.Array, *, keep_along: int | None) -> jax.Array:
+    """Penalise the edges over the cut-off, gamma_dist, except the shortest one along an axis (None: no exception)."""
+    kept = weights <= config.cutoff
+    if keep_along is not None:
+        kept |= weights <= jnp.min(weights, axis=keep_along, keepdims=True)
+    return jnp.where(kept, weights, _cut_cost(config, weights))
 
 
-def cut_endpoints(edges: EndpointEdges, cutoff: float) -> EndpointEdges:
+def cut_endpoints(config: LandmarksConfig, edges: EndpointEdges) -> EndpointEdges:
     """Cut the edges of states and goals; each goal keeps its shortest incoming edge.
 
-    A state has no incoming edges; it keeps its shortest outgoing one. Its direct edge to the goal is also kept where
-    no landmark is nearer to the goal in the goal space, because the low level's value of a far goal says little.
+    A state has no incoming edges. `flat`: it keeps no outgoing edge over the cut-off, and its direct edge to the goal
+    exists only within `goal_within`. `graded`: it keeps its shortest edge to a landmark. Its direct edge to the goal is
+    cut like the others, but kept where no landmark is nearer to the goal in the goal space, because the low level's
+    value of a far goal says little.
     """
-    direct, kept = edges.state_goal, edges.nearest_to_goal
+    direct, flat = edges.state_goal, config.cut == "flat"
+    if flat:
+        direct = jnp.where(direct <= config.goal_within, direct, UNWEIGHED)
+    else:
+        direct = jnp.where(edges.nearest_to_goal, direct, _cut(config, direct, keep_along=None))
     return edges._replace(
-        state_landmark=_cut(edges.state_landmark, cutoff, keep_along=1),
-        landmark_goal=_cut(edges.landmark_goal, cutoff, keep_along=0),
-        state_goal=jnp.where((direct <= cutoff) | kept, direct, _cut_cost(direct, cutoff)),
+        state_landmark=_cut(config, edges.state_landmark, keep_along=None if flat else 1),
+        landmark_goal=_cut(config, edges.landmark_goal, keep_along=0),
+        state_goal=direct,
     )
 
 
@@ -323,10 +333,10 @@ def cut_endpoints(edges: EndpointEdges, cutoff: float) -> EndpointEdges:
 def select(config: LandmarksConfig, graph: Graph, edges: EndpointEdges, desired: jax.Array) -> Selection:
     """Return the first landmark on the shortest path from each state to its goal [B, G].
 
-    The goal itself is selected when it is within `goal_within`, when the direct edge is the shortest path, and when
-    there is no landmark at all.
+    The goal itself is selected when it is within `goal_within`, when the direct edge is the shortest path (`graded`
+    only), and when there is no landmark at all. Without a path, the least cost decides (see `_cut_cost`).
     """
-    landmarks, cut = graph.landmarks, cut_endpoints(edges, config.cutoff)
+    landmarks, cut = graph.landmarks, cut_endpoints(config, edges)
     lengths = cut.state_landmark + _lengths_to_goals(graph, cut.landmark_goal).T
     first = jnp.argmin(lengths, axis=1)
     length = jnp.min(lengths, axis=1)

@@ -26,7 +26,7 @@ class BenchOptions:
     """Algorithms to measure."""
     landmarks: Annotated[int | None, Argument(default="as in the preset")] = None
     """Number of landmarks of each kind, coverage and novelty."""
-    relabel: Switch = False
+    relabel: Annotated[bool | None, Argument(default="as in the preset")] = None
     """Relabel the high level's subgoals."""
     precision: Precision = "auto"
     """Precision of the matrix products of learning."""

@@ -137,7 +137,7 @@ def _console() -> Console:
 def list_entries(options: ListOptions) -> int:
     """Print the entries of a catalogue."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("sweep", "what", "tasks", "curves", "runs", "steps"):
+    for name in ("sweep", "what", "preset", "tasks", "curves", "runs", "steps"):
         right = name in ("curves", "runs", "steps")
         table.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=right or name == "sweep")
     for entry in read_catalogue(options.catalogue).values():
@@ -146,7 +146,8 @@ def list_entries(options: ListOptions) -> int:
         shown = tasks[0] if len(tasks) == 1 else str(len(tasks))
         curves = str(len(entry.variants))
         steps = steps_text(sum(run.config.steps for run in plan))
-        table.add_row(entry.name, Text(entry.title), shown, curves, str(len(plan)), steps)
+        presets = presets_text(plan).removeprefix("preset ")
+        table.add_row(entry.name, Text(entry.title), presets, shown, curves, str(len(plan)), steps)
     _console().print(table)
     return 0
 

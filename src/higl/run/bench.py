@@ -278,7 +278,8 @@ class Bench:
         count, learner = 50, self.learner
         seconds = best_time(lambda: learner.train_novelty(jax.random.key(0), jnp.asarray(count)))
         flops = 4 * mlp_flops(learner.state.novelty.predictor, self.config.novelty.batch_size)
-        return Stage("novelty update", seconds / count, 1 / self.config.high.period, flops)
+        per_step = 1.0 if self.config.novelty.updates == "step" else 1 / self.config.high.period
+        return Stage("novelty update", seconds / count, per_step, flops)
 
     def _adjacency(self) -> Stage:
         """Time a batch of the adjacency network; each training has several epochs over the pairs of cells."""
@@ -504,14 +505,16 @@ def bench_configs(
     algos: tuple[Algorithm, ...],
     *,
     landmarks: int | None = None,
-    relabel_subgoals: bool = False,
+    relabel_subgoals: bool | None = None,
     precision: Precision = "auto",
 ) -> list[Config]:
-    """Return the preset of each algorithm, with the given number of landmarks of each kind."""
+    """Return the preset of each algorithm, with the number of landmarks of each kind and relabelling, if given."""
     configs = []
     for algo in algos:
         config = preset(task, algo)
         if landmarks is not None:
             config = replace(config, landmarks=replace(config.landmarks, coverage=landmarks, novelty=landmarks))
-        configs.append(replace(config, precision=precision, high=replace(config.high, relabel=relabel_subgoals)))
+        if relabel_subgoals is not None:
+            config = replace(config, high=replace(config.high, relabel=relabel_subgoals))
+        configs.append(replace(config, precision=precision))
     return configs

@@ -86,7 +86,7 @@ def _program(stages: Stages) -> Any:
         query = planner.Query(observation, achieved, desired)
         weights = planner.endpoint_edges(config, stages.distance(state), graph, query)
         selection = planner.select(config, graph, weights, desired)
-        edges = planner.cut_endpoints(weights, config.cutoff)
+        edges = planner.cut_endpoints(config, weights)
         return found | {
             "landmarks": graph.landmarks.achieved,
             "present": graph.landmarks.present,

@@ -1,8 +1,8 @@
 """The settings of a run: frozen data that imports nothing else of the package.
 
 Each setting stands here once, with the paper's number for Ant Maze (U-shape) as its default. Settings that the paper
-does not have are off, except `landmarks.neighbours`. `presets/paper.toml` holds what differs for other tasks,
-`presets/best.toml` what we changed.
+does not have are off; `landmarks.neighbours` is so large that it hardly matters. `presets/paper.toml` holds what
+differs for other tasks, `presets/best.toml` what we changed.
 """
 
 from __future__ import annotations
@@ -136,10 +136,12 @@ class NoveltyConfig:
     """Learning rate (Adam)."""
     batch_size: int = 128
     """States in a batch."""
+    updates: Literal["step", "segment"] = "step"
+    """Updates after each episode: one for each of its steps, or one for each of its segments."""
     similarity: float = 0.2
     """Distance within which a new state replaces a stored one, lambda."""
     discard: Literal["goal", "adjacency"] = "goal"
-    """Measure of that distance: in the goal space, or in steps by the adjacency network (the paper's appendix)."""
+    """Measure of that distance: in the goal space, or between adjacency embeddings (the paper's appendix)."""
     refresh: bool = False
     """Recompute the scores of stored states after every episode; otherwise a state keeps its first score."""
     space: Literal["state", "goal"] = "state"
@@ -163,12 +165,14 @@ class LandmarksConfig:
     """Move coverage landmarks to the centre of the states around them, away from walls."""
     cutoff: float = 38.0
     """Longest edge of the graph without a penalty, gamma_dist, in units of the low level's value."""
+    cut: Literal["flat", "graded"] = "flat"
+    """Penalty on longer edges: the same for each (flat, the paper), or growing with the square of the weight (graded).
+    If graded, a state also keeps its shortest edge, and its edge to the goal may be the path."""
     goal_within: float = 10.0
     """Distance, in units of the low level's value, within which the goal is selected instead of a landmark."""
-    # The paper's graph is complete. At 103,000 steps of Ant Maze U with its numbers, 4 neighbours chose another
-    # landmark for 6% of the states and moved 2.5% of the pseudo-landmarks by more than half the shift
-    # (benchmarks/near_pairs.py); with all edges they took 5 of an episode's 8 seconds.
-    neighbours: int = 4
+    # The paper's graph is complete. At 103,000 steps of Ant Maze U with its numbers (graded cut), 15 neighbours chose
+    # another landmark for 0.1% of the states (benchmarks/near_pairs.py).
+    neighbours: int = 20
     """Number of most promising landmarks connected to each state and goal (0: all)."""
     discount_pose: bool = False
     """Shorten the edges from a state or landmark whose pose makes everything seem far (stuck, on its back)."""

@@ -58,8 +58,8 @@ def _of_higl(task: str, family: Preset) -> Config:
 def preset(task: str, algo: Algorithm = "higl", family: Preset = "best") -> Config:
     """Return the settings of a preset for a task and an algorithm.
 
-    HRAC and HIRO have k = m: HRAC keeps subgoals within the k-step region of the current state, where HIGL has a
-    smaller k for the region around the pseudo-landmark.
+    HRAC and HIRO relabel subgoals, as their authors do, and have k = m: HRAC keeps subgoals within the k-step region of
+    the current state, where HIGL has a smaller k for the region around the pseudo-landmark.
 
     Raises:
         SettingsError: there is no such preset.
@@ -70,7 +70,8 @@ def preset(task: str, algo: Algorithm = "higl", family: Preset = "best") -> Conf
         )
     config = replace(_of_higl(short_name(task), family), algo=algo)
     if algo != "higl":
-        config = replace(config, adjacency=replace(config.adjacency, degree=config.high.period))
+        high, adjacency = replace(config.high, relabel=True), replace(config.adjacency, degree=config.high.period)
+        config = replace(config, high=high, adjacency=adjacency)
     return config
 
 
