@@ -60,7 +60,6 @@ def test_derived_settings_of_a_box():
     assert len(config.high.subgoal_range) == 2
     assert all(9 <= size <= 11 for size in config.high.subgoal_range)
     assert config.adjacency.degree == 1
-    assert config.low.exploration == 0.1
     assert config.high.reward_scale == pytest.approx(0.5)
 
 
