@@ -16,7 +16,10 @@ Scheme = Literal["relative", "absolute"]
 
 
 def goal_transition(scheme: Scheme, subgoal: Array, achieved: Array, next_achieved: Array) -> Array:
-    """Return the subgoal after a step, h(g, s, s'): [..., G]. A relative subgoal keeps its absolute target."""
+    """Return the goal transition, h(g, s, s'): the subgoal after a step, [..., G].
+
+    A relative subgoal keeps its absolute target.
+    """
     return subgoal + achieved - next_achieved if scheme == "relative" else subgoal
 
 

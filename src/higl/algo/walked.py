@@ -54,6 +54,8 @@ _MEMORY, _STUCK_FACTOR = 0.98, 10.0
 _DETOUR, _DOUBT = 3.0, 3.0
 # Within an episode a stuck segment counts this often, and multiplies the edge that it could not walk.
 _IMPATIENCE, _REFUSAL = 5.0, 2.0
+# After this many segments without getting closer to the goal, stops are noisy in tests too.
+_PATIENCE = 4
 # Exploration: noise on stops in multiples of their least distance, segments of roaming, those in one direction, the
 # share of directions that are the goal's, visits that double the rest of the way, the spread in choosing a frontier.
 _NOISE, _ROAMING, _STRAIGHT, _GOALWARD, _FAMILIAR, _SPREAD = 0.4, 12, 4, 0.3, 10.0, 0.7
@@ -282,6 +284,8 @@ class Walker:
         self.ahead = _AHEAD * max(self.reach, 1.0)
         self.edges = csr_array((chart.steps.astype(np.float64), (chart.start, chart.end)), shape=(size, size))
         self.vain = chart.vain
+        self.least, self.idle = np.inf, 0
+        """The shortest way to the goal so far, and the segments since then."""
         self.node = self.frontier = -1
         self.roaming, self.heading = 0, np.zeros(0)
         self.adventurous: bool | None = None
@@ -331,7 +335,8 @@ class Walker:
         way, before = dijkstra(self.edges, indices=self.node, return_predecessors=True)
         last, known = last_landmark(self.chart, self.vain, way, desired)
         if rng is None:
-            return self._stop(achieved, desired, last, before)
+            hop, target = self._stop(achieved, desired, last, before)
+            return hop, target + self._jitter(way[last] + np.linalg.norm(desired - achieved) / self.chart.speed)
         self._choose_frontier(achieved, desired, way, known, rng)
         if self.roaming:
             return -1, self._roam(achieved, desired, rng)
@@ -373,6 +378,17 @@ class Walker:
                 break
             chosen = place
         return chosen
+
+    def _jitter(self, left: float) -> Any:
+        """Return noise for a stop [G] if the way that is `left` has not become shorter for a while, else 0.
+
+        It shakes a body loose that keeps running into a corner. It depends on the walker alone: tests are repeatable.
+        """
+        self.least, self.idle = (left, 0) if left < self.least - 1e-3 else (self.least, self.idle + 1)
+        if self.idle < _PATIENCE:
+            return 0.0
+        rng = np.random.default_rng([self.idle, self.node])
+        return rng.normal(0.0, _NOISE * self.ahead, self.chart.points.shape[1])
 
     # --- Exploration ---
 
