@@ -142,14 +142,20 @@ def _derive(values: _Values, env: gymnasium.Env) -> None:
     values.notices += probe.goal_notices(*probe.goal_region(env, traces))
     _put_unit(values, env, traces)
     _put_period(values, traces, horizon)
-    if values["algo"] == "higl":
-        values.put("adjacency.degree", (values["high.period"] + 1) // 2, "half a segment: close to the pseudo-landmark")
-    else:
-        values.put("adjacency.degree", values["high.period"], "HRAC keeps subgoals within reach of one segment")
     _put_goal_entries(values, traces)
     _put_time(values, traces)
-    size = probe.reward_size(traces)
-    scale = _number(1 / (values["high.period"] * size))
+    if not values.config.walks_map:
+        _put_high_level(values, traces)
+
+
+def _put_high_level(values: _Values, traces: list[Trace]) -> None:
+    """Derive what only networks of the high level need."""
+    period = values["high.period"]
+    if values["algo"] == "higl":
+        values.put("adjacency.degree", (period + 1) // 2, "half a segment: close to the pseudo-landmark")
+    else:
+        values.put("adjacency.degree", period, "HRAC keeps subgoals within reach of one segment")
+    scale = _number(1 / (period * probe.reward_size(traces)))
     values.put("high.reward_scale", scale, "the reward of a segment is about 1")
 
 
