@@ -13,15 +13,6 @@ import numpy as np
 
 import higl
 
-# Small networks: enough for this task, and quick. Leave them out to get the paper's.
-SMALL: dict[str, Any] = {
-    "low": {"hidden": (64, 64)},
-    "high": {"hidden": (64, 64)},
-    "adjacency": {"hidden": (64, 64), "epochs": 5},
-    "novelty": {"hidden": (64,)},
-    "landmarks": {"coverage": 10, "novelty": 10, "pool": 200},
-}
-
 
 class Boat(gymnasium.Env):
     """A boat on a lake, drifting: thrust and rudder. It knows nothing of goals."""
@@ -66,7 +57,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20_000)
     steps = parser.parse_args().steps
 
-    agent = higl.HIGL(make_env, seed=0, **SMALL)
+    agent = higl.HIGL(make_env, seed=0)
     print("before:", higl.evaluate(agent, episodes=20))
     agent.learn(steps)
     print("after: ", higl.evaluate(agent, episodes=20))

@@ -13,7 +13,10 @@ from higl.run.reading import policy_path
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """Write a policy as an ONNX graph, which acts without Python. Needs the extra `onnx`."""
+    """Write a policy as an ONNX graph, which acts without Python. Needs the extra `onnx`.
+
+    Policies that walk a map (environments without a preset) cannot be exported: use `higl.load_policy` in Python.
+    """
 
     run: Run
     """Folder of a run, or a policy file; with --pretrained, a task."""

@@ -30,11 +30,14 @@ from higl.run.reading import Run, policy_path, read_config, tested_in
 from higl.settings.flat import differing, flat_config
 from higl.settings.layers import toml_line
 from higl.settings.presets import preset
-from higl.text import counted, duration, value_text
+from higl.text import counted, duration, module_in, value_text
 
 CARD, CURVE, MAP = "README.md", "curve.png", "landmarks.png"
 VIDEO = "replay.mp4"
 """Name of the video: hubs show a file of this name beside the card."""
+
+_PAPERS = {"higl": "2110.13625", "hrac": "2006.11485", "hiro": "1805.08296"}
+"""Where each algorithm was published, on arXiv."""
 
 # Packages whose versions the card names.
 _PACKAGES = ("higl", "jax", "mujoco", "gymnasium", "numpy", "Python")
@@ -148,10 +151,12 @@ def card_text(seeds: Sequence[Seed], folder: Path, test_seed: int, licence: str)
     return environment.from_string(template).render(
         title=f"{algorithm_title(config.algo)} on {task_title(config.task, config.reward)}",
         algorithm=algorithm_title(config.algo),
+        paper=_PAPERS[config.algo],
+        module=module_in(tested_in(run.path, config)),
         name=f"{config.algo}-{config.task}-{config.reward}".replace("/", "-").replace(":", "-"),
         config=config,
         policy=policy,
-        parameters=sum(array.size for layer in (*policy.low_actor, *policy.high_actor) for array in layer),
+        parameters=_parameters(policy),
         action_low=_bounds(policy.spaces.action_low),
         action_high=_bounds(policy.spaces.action_high),
         seeds=seeds,
@@ -163,6 +168,12 @@ def card_text(seeds: Sequence[Seed], folder: Path, test_seed: int, licence: str)
         versions=_versions(run),
         files={name for name in (CURVE, MAP, VIDEO) if (folder / name).exists()},
     )
+
+
+def _parameters(policy: Policy) -> int:
+    """Return the number of weights that were trained; with a map, the high level's network is not."""
+    layers = policy.low_actor if policy.config.walks_map else (*policy.low_actor, *policy.high_actor)
+    return sum(array.size for layer in layers for array in layer)
 
 
 def _quoted(text: Any) -> str:
