@@ -98,7 +98,7 @@ def test_a_file_a_run_folder_and_a_task_name_are_the_same_policy():
     [
         ("runs/missing", RunFolderError, r"runs/missing does not exist, .*: ant-maze-u-sparse-higl, "),
         ("empty", RunFolderError, "empty is neither a run folder nor a policy file"),
-        ("other.txt", PolicyFileError, "other.txt cannot be read"),
+        ("other.txt", PolicyFileError, "other.txt is a text file, not a policy"),
     ],
 )
 def test_what_is_no_policy_is_rejected_in_one_line(path, error, message, tmp_path, monkeypatch):

@@ -35,7 +35,7 @@ def check_rollout(folder: Path) -> None:
 
 def check_own_environment(folder: Path) -> None:
     lines = run("own_environment.py", folder, "--steps", "200")
-    assert any("high.subgoal_range" in line for line in lines), "the derived settings are printed"
+    assert any("subgoals: offsets of up to" in line for line in lines), "the derived settings are summarised"
     for when in ("before:", "after: "):
         (line,) = [line for line in lines if line.startswith(when)]
         assert re.fullmatch(f"{when} {EVALUATION.format(episodes=20)}", line)

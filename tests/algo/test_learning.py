@@ -72,12 +72,13 @@ def success(learner: Learner, env: PointEnv) -> float:
 
 
 @pytest.mark.slow
-def test_the_whole_hierarchy_learns_to_reach_far_goals():
+@pytest.mark.parametrize("graph", [{"cut": "graded"}, {"graph": "walked", "coverage": 200}])
+def test_the_whole_hierarchy_learns_to_reach_far_goals(graph):
     """Goals are six units away, subgoals at most three and a segment's reach 2.5: two or three subgoals in a row.
 
     Rewards are sparse, so that landmarks have to show the way.
     """
-    learner = Learner(config(), SPACES)
+    learner = Learner(config(landmarks=graph), SPACES)
     env = PointEnv(steps=STEPS, distance=6.0)
     reached = [success(learner, env)]
     assert reached[0] <= 0.2

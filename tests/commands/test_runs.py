@@ -9,6 +9,7 @@ import pytest
 from support import tiny
 from support.commands import tell
 
+from higl.run.files import FORMAT
 from higl.run.folder import RunFolder
 from higl.settings.layers import apply
 from higl.settings.presets import preset
@@ -30,7 +31,8 @@ def test_long_names_are_folded(tmp_path, capsys, monkeypatch, width):
     task = "my_company.environments.warehouse:Warehouse/PickAndPlaceWithObstacles-v12"
     name = "a-run-of-the-warehouse-with-a-name-of-some-length-0"
     RunFolder.create(tmp_path / name, apply(preset(task), {"seed": 3}), pytest.fail).close()
-    (tmp_path / name / "run.json").write_text('{"format": 2, "status": "stopped", "updated": ""}')
+    facts = {"format": FORMAT, "status": "stopped", "updated": ""}
+    (tmp_path / name / "run.json").write_text(json.dumps(facts))
     code, out, _ = tell(capsys, "runs", tmp_path)
     assert code == 0
     rows = out.splitlines()

@@ -55,7 +55,7 @@ def load_policy(path: Path) -> tuple[Policy, Config]:
     config = stored_config(path, metadata)
     spaces = msgspec.json.decode(metadata["spaces"], type=Spaces)
     view = View(**_named("view", arrays)) if config.low.normalise else None
-    chart = Chart(**_named("chart", arrays)) if config.walks_map else None
+    chart = Chart(**_named("chart", arrays)) if "chart.points" in arrays else None
     return Policy(config, spaces, _mlp("low", arrays), _mlp("high", arrays), view, chart), config
 
 
