@@ -1,6 +1,6 @@
-"""Wrap an environment that has no goals, train on it in a few seconds, act, save and load.
+"""Wrap an environment that has no goals, train on it in less than a minute, act, save and load.
 
-python examples/own_environment.py --steps 20000
+python examples/own_environment.py --steps 5000
 """
 
 import argparse
@@ -54,10 +54,10 @@ def make_env() -> gymnasium.Env:
 def main() -> None:
     """Train, evaluate, save, load, act."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--steps", type=int, default=5_000)
     steps = parser.parse_args().steps
 
-    agent = higl.HIGL(make_env, seed=0)
+    agent = higl.HIGL(make_env, seed=0, low={"hidden": (64, 64)})  # a small network: quick, and enough here
     print("before:", higl.evaluate(agent, episodes=20))
     agent.learn(steps)
     print("after: ", higl.evaluate(agent, episodes=20))

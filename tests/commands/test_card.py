@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support import tiny
 from support.policies import give_policy
 from support.synthetic import synthetic_run
 
@@ -57,6 +58,8 @@ def test_metadata_and_text_state_what_eval_measures(pusher, capsys):
     low, high = (f"{100 * bound:.1f}%" for bound in measured["success_interval"])
     assert f"{EPISODES} test episode (95% interval {low} to {high})" in text
     assert "7 numbers, from -2 to 2" in text
+    assert "higl export PATH_OF_THIS_FOLDER " in text
+    assert "--trust" not in text
     assert "\n\n\n" not in text
 
 
@@ -89,6 +92,23 @@ def test_a_run_with_snapshots_has_a_landmark_map_and_other_seeds_a_table(tmp_pat
     assert (tmp_path / "card" / "landmarks.png").stat().st_size > 10_000
     facts = json.loads((tmp_path / "card" / "run.json").read_text())
     assert not {"host", "command", "process", "system"} & facts["starts"][-1].keys()
+
+
+def test_a_policy_that_walks_a_map_and_a_task_with_a_module(tmp_path):
+    run, folder = tmp_path / "run", tmp_path / "card"
+    words = tiny.flags(steps=40, landmarks__graph="walked")
+    assert main(["train", *map(str, words), "--out", str(run)]) == 0
+    assert card(folder, run, "--trust") == 0
+    _, text = read_card(folder)
+    policy = higl.load_policy(folder)
+    assert "a map of walked ways proposes a subgoal" in text
+    assert "higl export" not in text
+    assert re.findall(r"^higl (\w+) PATH_OF_THIS_FOLDER --trust ", text, re.MULTILINE) == ["eval", "render"]
+    assert "imports the module `support.tiny`" in text
+    numbers = sum(array.size for layer in policy.low_actor for array in layer)
+    assert f"hidden layers 8, 8 (low level); {numbers} numbers |" in text
+    assert f"| map | {len(policy.chart.points)} landmark" in text
+    assert "\n\n\n" not in text
 
 
 @pytest.mark.parametrize(
