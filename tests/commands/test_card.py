@@ -107,6 +107,7 @@ def test_a_policy_that_walks_a_map_and_a_task_with_a_module(tmp_path):
     assert "imports the module `support.tiny`" in text
     numbers = sum(array.size for layer in policy.low_actor for array in layer)
     assert f"hidden layers 8, 8 (low level); {numbers} numbers |" in text
+    assert policy.chart is not None
     assert f"| map | {len(policy.chart.points)} landmark" in text
     assert "\n\n\n" not in text
 
