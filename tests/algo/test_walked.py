@@ -377,6 +377,24 @@ def test_a_walker_is_never_changed(seed):
     assert seed is not None or kinds == {"stuck"}
 
 
+def test_a_walker_that_gets_nowhere_is_shaken_loose_and_repeats_it():
+    """Its body stays at the start of a straight way; the way on is the same each time until it loses patience."""
+    chart = walked(line((0, 0), (6, 0)), line((0, 0), (6, 0))).chart()
+    here, goal = np.zeros(2), np.array([6.0, 0.0])
+
+    def targets() -> np.ndarray:
+        walker, found = Walker(chart, PERIOD).see(here), []
+        for _ in range(8):
+            target, walker = walker.target(here, goal, None)
+            found.append(target)
+        return np.stack(found)
+
+    found = targets()
+    assert np.ptp(found[:4, 1]) == pytest.approx(0, abs=1e-6), "along the way at first"
+    assert (np.abs(np.diff(found[4:, 1])) > 0.01).all(), "then to either side of it"
+    np.testing.assert_array_equal(found, targets())
+
+
 def test_only_a_walker_with_a_generator_explores():
     chart = walked(WIDE, WIDE).chart()
     for goal in ((1.0, 0.0), (9.0, 9.0)):
