@@ -140,6 +140,36 @@ def test_an_interrupted_display_leaves_no_stale_lines():
     assert not any("stopping" in row for row in shown)
 
 
+class Terminal(io.StringIO):
+    """A terminal that can be closed: writing to it then fails, as with a pseudo-terminal whose other end is gone."""
+
+    closed_by_user = False
+
+    def write(self, text: str) -> int:
+        if self.closed_by_user:
+            raise OSError(5, "Input/output error")
+        return super().write(text)
+
+
+def test_a_closed_terminal_does_not_stop_a_run():
+    terminal = Terminal()
+    display = LiveDisplay(Console(file=terminal, force_terminal=True, width=100))
+    display.begin("point-maze (higl)", 0, 10_000)
+    terminal.closed_by_user = True
+    display.episode({"step": 500, "time": 1.0} | METRICS)
+    display.note("a note")
+    display.warn("a warning")
+    display.evaluation(ROW)
+    display.end()
+
+
+def test_lines_that_nobody_reads_do_not_stop_a_run(monkeypatch):
+    terminal = Terminal()
+    terminal.closed_by_user = True
+    monkeypatch.setattr(sys, "stdout", terminal)
+    PlainLines().note("a note")
+
+
 def test_an_interruption_without_a_display_is_written_at_once(capfd):
     loop = SimpleNamespace(observers=Observers([Silent()]), stop_signal=None)
     with Loop.stopping_on(loop, [signal.SIGINT], "stopping after this stage"):

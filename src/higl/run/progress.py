@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections import deque
@@ -98,8 +99,9 @@ class PlainLines(Silent):
         self.note(evaluation_line(row))
 
     def note(self, text: str) -> None:
-        """Print a line."""
-        print(text, flush=True)
+        """Print a line; a run goes on if nobody reads it any more."""
+        with contextlib.suppress(OSError):
+            print(text, flush=True)
 
 
 class LiveDisplay(Silent):
@@ -135,19 +137,25 @@ class LiveDisplay(Silent):
 
     def note(self, text: str) -> None:
         """Print above the display."""
-        self._console.print(text, highlight=False, soft_wrap=True, markup=False)
+        self._print(text)
 
     def warn(self, text: str) -> None:
         """Print above the display, in colour."""
-        self._console.print(f"higl: {text}", style="yellow", highlight=False, soft_wrap=True, markup=False)
+        self._print(f"higl: {text}", style="yellow")
 
     def end(self) -> None:
         """Close the display; its last state stays."""
         if self._live is not None:
             self._interruption = None
             self._update()
-            self._live.stop()
+            with contextlib.suppress(OSError):  # the terminal may have been closed
+                self._live.stop()
             self._live = None
+
+    def _print(self, text: str, style: str | None = None) -> None:
+        """Print above the display; a run goes on if its terminal has been closed."""
+        with contextlib.suppress(OSError):
+            self._console.print(text, style=style, highlight=False, soft_wrap=True, markup=False)
 
     def _update(self) -> None:
         if self._live is not None:
