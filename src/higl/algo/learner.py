@@ -1,10 +1,12 @@
 """The learner: what happens after each episode, stage by stage.
 
-    1 remember    the episode's rows -> buffers, its states -> novelty queue
+    1 remember    the episode's rows -> buffers, its states -> novelty queue; or its trajectory -> walked map
     2 low         n updates
     3 high        landmarks, graph, shortest paths; ceil(n / m) updates: sample, relabel, plan, pseudo-landmark, TD3
     4 novelty     n or ceil(n / m) updates of the predictor (`novelty.updates`)
     5 adjacency   every `adjacency.every` environment steps: cells -> pairs -> embedding
+
+With a walked map (`landmarks.graph`) only the first two take place: the map is the high level.
 
 The updates of a stage are one compiled program. Loop counts are traced, so episodes of any length share the compiled
 programs. A stage takes the learner's whole state and returns it with the part that it trains replaced; the state is
