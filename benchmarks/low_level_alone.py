@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import jax
@@ -24,9 +25,10 @@ import numpy as np
 
 import higl.envs  # noqa: F401  (registers the environments)
 from higl.algo.episodes import collect_episode
-from higl.algo.health import episode_metrics
+from higl.algo.health import episode_metrics, low_value_metrics
 from higl.algo.learner import Learner
 from higl.algo.policy import Policy, Spaces
+from higl.algo.subgoals import low_view
 from higl.settings.layers import apply
 from higl.settings.presets import preset
 
@@ -67,17 +69,26 @@ def on_its_back(observation: np.ndarray) -> float:
     return float(x * x + y * y > 0.5)
 
 
+def _value(text: str) -> Any:
+    """Return a number, truth value or list as such, and any other text as it is."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
 def main(args: Args) -> None:
     config = preset("ant-maze-u", "hiro")
-    changes = {name: json.loads(value) for name, value in (change.split("=") for change in args.set)}
+    changes = {name: _value(value) for name, value in (change.split("=") for change in args.set)}
     config = apply(replace(config, seed=args.seed), changes)
     env = gymnasium.make("higl/AntMaze-v0", map=HALL, cell=4.0, goal=(8.0, 8.0))
     learner = Learner(config, Spaces.of(env))
     rows: list[dict[str, float]] = []
     table, start, due = [], time.time(), WINDOW
     while learner.steps < args.steps:
-        actors = jax.device_get((learner.state.low.networks.actor, learner.state.high.networks.actor))
-        policy = RandomSubgoals(config, learner.spaces, *actors)
+        low, high, seen = jax.device_get((learner.state.low.networks, learner.state.high.networks, learner.state.seen))
+        view = low_view(config.low, seen)
+        policy = RandomSubgoals(config, learner.spaces, low.actor, high.actor, view)
         seed = int(np.random.SeedSequence([args.seed, learner.episodes]).generate_state(1)[0])
         episode = collect_episode(env, policy, seed, explore=True)
         learner.steps += len(episode)
@@ -85,7 +96,8 @@ def main(args: Args) -> None:
         learner.remember(episode)
         key = jax.random.fold_in(learner.key, learner.episodes)
         learner.train_low(key, jnp.asarray(len(episode)))
-        rows.append(episode_metrics(config, episode) | {"fallen": on_its_back(episode.observation[-1])})
+        metrics = episode_metrics(config, episode) | low_value_metrics(config, learner.stages.low, low, view, episode)
+        rows.append(metrics | {"fallen": on_its_back(episode.observation[-1])})
         if learner.steps >= due:
             due += WINDOW
             recent = rows[-WINDOW // 500 :]
