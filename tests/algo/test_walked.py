@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.arrays import differing
 
-from higl.algo.walked import Chart, WalkedMap, Walker, follow, is_stuck
+from higl.algo.walked import Chart, WalkedMap, Walker, follow, is_stuck, last_landmark, with_nearby
 
 # All worlds: 0.1 per step, so that a segment of ten steps leads one unit far, and the first radius is 0.3.
 STEP, PERIOD = 0.1, 10
@@ -267,10 +267,10 @@ def test_the_landmark_of_a_point(node, distance, joined, expected):
         (0.0, 0.59, False),  # ways this short are not judged
         (0.13, 0.7, True),  # a fifth of the way
         (0.15, 0.7, False),
-        (-1.0, 5.0, False),  # it moved, though elsewhere
+        (-1.0, 5.0, True),  # it moved, but not closer
     ],
 )
-def test_a_segment_is_stuck_if_it_hardly_moves(end, target, stuck):
+def test_a_segment_is_stuck_if_it_hardly_gets_closer(end, target, stuck):
     start, end, target = (np.array([1.0 + x, 1.0]) for x in (0.0, end, target))
     assert is_stuck(start, end, target, 2.0) is stuck
 
@@ -335,6 +335,49 @@ def test_a_walker_that_is_stuck_takes_another_way():
     assert shut[:30, 0].max() > -0.2, "it tries the straight way first"
     assert shut[:, 1].max() > 3.0
     assert np.linalg.norm(shut[-1] - [1.0, 0.0]) < 0.2
+
+
+def test_stuck_segments_count_for_landmarks_nearby():
+    points = np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32)
+    counts = np.arange(30.0)
+    for point, sum_of_counts in zip(points, with_nearby(points, counts), strict=True):
+        shares = [np.exp(-float(np.sum((other - point) ** 2))) for other in points]
+        assert sum_of_counts == pytest.approx(sum(share * count for share, count in zip(shares, counts, strict=True)))
+
+
+def test_a_walker_that_is_stuck_on_its_way_to_an_unknown_goal_tries_far_from_there():
+    """The goal lies behind a wall along which landmarks are close together; segments got stuck at four of them."""
+    there = line((0.0, 0.0), (0.0, 6.0))
+    grown = walked(*[there, there[::-1]] * 3)
+    assert path_to_unknown(grown, (3.0, 0.0))[1] < 1.0
+    for place in (0.0, 0.3, 0.6, 0.9):
+        against = np.full((PERIOD * 4 + 1, 2), (0.0, place), np.float32)
+        grown.add_episode(against, np.full((4, 2), (3.0, 0.0), np.float32))
+    assert path_to_unknown(grown, (3.0, 0.0))[1] > 2.0
+
+
+def path_to_unknown(grown: WalkedMap, goal: tuple[float, ...]) -> np.ndarray:
+    """Return the landmark from which a walker that starts at the origin goes straight to a goal."""
+    chart = grown.chart()
+    lengths, _ = shortest(chart, nearest(chart, 0.0, 0.0))
+    way = np.array([lengths.get(place, np.inf) for place in range(len(chart.points))])
+    last, known = last_landmark(chart, chart.vain, way, np.asarray(goal, np.float32))
+    assert not known
+    return chart.points[last]
+
+
+def test_progress_is_how_much_closer_the_latest_segments_led():
+    grown = WalkedMap(400, 2, PERIOD)
+    assert grown.progress == 0.0
+    trajectory = line((0.0, 0.0), (4.0, 0.0))
+    add(grown, trajectory)
+    assert grown.progress == pytest.approx(1.0, abs=1e-5)
+    grown.add_episode(trajectory, np.tile([0.0, 3.0], (4, 1)))
+    away = np.hypot(np.arange(5.0), 3.0)
+    assert grown.progress == pytest.approx((4 + np.sum(away[:-1] - away[1:])) / 8, abs=1e-5)
+    for _ in range(60):
+        add(grown, trajectory)
+    assert grown.progress == pytest.approx(1.0, abs=1e-5)
 
 
 def test_a_walker_leaves_the_map_towards_an_unknown_goal():

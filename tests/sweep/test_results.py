@@ -102,7 +102,9 @@ def test_committed_results_are_named_after_their_settings():
 def test_results_that_the_documentation_cites_exist():
     cited = set()
     for path in [*(ROOT / "docs").glob("*.md"), *(ROOT / "src" / "higl" / "settings" / "presets").glob("*.toml")]:
-        cited |= set(re.findall(r"(?<!benchmarks/)results/[a-z0-9][a-z0-9.+-]*(?:/[a-z0-9][a-z0-9.+-]*)*", path.read_text()))
+        cited |= set(
+            re.findall(r"(?<!benchmarks/)results/[a-z0-9][a-z0-9.+-]*(?:/[a-z0-9][a-z0-9.+-]*)*", path.read_text())
+        )
     assert "results/ant-maze-u-sparse" in cited
     assert [name for name in sorted(cited) if not (ROOT / name.rstrip(".")).exists()] == []
 

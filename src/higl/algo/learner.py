@@ -45,8 +45,8 @@ from higl.settings.config import Config
 
 Metrics = dict[str, float]
 
-# With a map: steps of random subgoals at the least, and what a good segment then covers, in units of the goal space.
-_SHORTEST_BEGINNING, _WALKS = 1_000, 0.5
+# With a map: steps of random subgoals at the least, and by how many units a segment then leads closer to its target.
+_SHORTEST_BEGINNING, _WALKS = 1_000, 0.25
 
 
 class Actors(NamedTuple):
@@ -266,12 +266,11 @@ class Learner:
     def _begins(self) -> bool:
         """Return whether subgoals are still random.
 
-        With a map, the random phase ends as soon as a good segment covers half a unit of the goal space.
+        With a map, the random phase ends as soon as the body goes where it is asked to. That it moves is not enough: an
+        ant that has not learned to walk moves half a unit in a segment, in any direction.
         """
-        if self.map is not None and self.steps >= _SHORTEST_BEGINNING:
-            reach = self.map.speed * self.config.high.period
-            return self.steps < self.config.high.random_steps and reach < _WALKS
-        return self.steps < self.config.high.random_steps
+        obeys = self.map is not None and self.steps >= _SHORTEST_BEGINNING and self.map.progress >= _WALKS
+        return self.steps < self.config.high.random_steps and not obeys
 
     @property
     def tested_policy(self) -> Policy:
@@ -316,7 +315,7 @@ class Learner:
             metrics |= high_value_metrics(config, stages.high, high, episode)
         else:
             metrics |= {"map/landmarks": float(len(self.map)), "map/radius": float(self.map.radius)}
-            metrics["map/speed"] = self.map.speed
+            metrics |= {"map/speed": self.map.speed, "map/progress": self.map.progress}
         self.matrix.add_trajectory(episode.achieved)
         return metrics | {"explored_cells": float(len(self.matrix)), "adjacent_share": self.matrix.adjacent_share}
 

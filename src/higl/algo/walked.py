@@ -31,16 +31,17 @@ _GROWTH, _ROOM = 1.25, 0.2
 _CLOSE = 0.7
 # The first radius, in multiples of the length of a good segment.
 _FIRST_RADIUS = 0.3
-# Segments from which the speed is estimated, and the quantile of their lengths that counts as a good one.
-_RECENT, _GOOD = 2_000, 0.9
+# Segments from which the speed is estimated, the quantile of their lengths that counts as a good one, and the segments
+# that show whether the body goes where it is asked to.
+_RECENT, _GOOD, _LATEST = 2_000, 0.9, 200
 # Points over which the position of a landmark is averaged: centres lie away from walls.
 _CENTRE = 50.0
 # A body belongs to a joined landmark once that one is nearer by this factor than its own.
 _NEARER = 0.8
 # A body meets a landmark to which no edge leads within this share of the radius.
 _REUNION = 0.35
-# A segment is stuck if it moved less than this share of its way (at most of a good segment); ways shorter than the
-# second share of a good segment are not judged.
+# A segment is stuck if it got closer to its target by less than this share of its way (at most of a good segment); ways
+# shorter than the second share of a good segment are not judged.
 _STUCK, _SHORT = 0.2, 0.3
 # Stops are at least this share of a good segment away, which counts as at least one unit long: a body that is only
 # asked for what it reaches already does not get faster.
@@ -93,6 +94,7 @@ class WalkedMap:
         self.attempts = np.zeros((places, places), np.float32)
         self.stuck = np.zeros((places, places), np.float32)
         self.moves = np.zeros(0, np.float32)
+        self.gains = np.zeros(0, np.float32)
         self.radius = np.zeros((), np.float32)
 
     def __len__(self) -> int:
@@ -102,6 +104,11 @@ class WalkedMap:
     def speed(self) -> float:
         """Return the distance that a good segment covers in one step."""
         return max(float(np.quantile(self.moves, _GOOD)), 1e-6) if len(self.moves) else 1e-6
+
+    @property
+    def progress(self) -> float:
+        """Return how much closer to its target a segment leads of late, on average."""
+        return float(self.gains.mean()) if len(self.gains) else 0.0
 
     def chart(self) -> Chart:
         """Return what acting reads: the landmarks that are present, renumbered, and the edges between them."""
@@ -128,6 +135,8 @@ class WalkedMap:
         ends = np.minimum(np.arange(len(targets) + 1) * self.period, len(achieved) - 1)
         lengths = np.linalg.norm(np.diff(achieved[ends], axis=0), axis=1) / np.maximum(np.diff(ends), 1)
         self.moves = np.concatenate([self.moves, lengths.astype(np.float32)])[-_RECENT:]
+        before, after = (np.linalg.norm(targets - achieved[places], axis=1) for places in (ends[:-1], ends[1:]))
+        self.gains = np.concatenate([self.gains, (before - after).astype(np.float32)])[-_LATEST:]
         if self.radius == 0.0:
             self.radius = np.asarray(_FIRST_RADIUS * self.speed * self.period, np.float32)
         nodes = self._track(achieved)
@@ -213,7 +222,7 @@ class WalkedMap:
 
     # --- Saving ---
 
-    _SAVED = ("points", "present", "visits", "vain", "crossings", "attempts", "stuck", "moves", "radius")
+    _SAVED = ("points", "present", "visits", "vain", "crossings", "attempts", "stuck", "moves", "gains", "radius")
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the contents of the map, for saving."""
@@ -246,9 +255,12 @@ def follow(node: int, distance: np.ndarray, joined: np.ndarray, radius: float) -
 
 
 def is_stuck(start: np.ndarray, end: np.ndarray, target: np.ndarray, reach: float) -> bool:
-    """Return whether a segment moved too little for its target, given what a good one reaches."""
+    """Return whether a segment got too little closer to its target, given what a good one reaches.
+
+    How far it moved does not matter: an ant that runs against a wall moves, too.
+    """
     way = np.linalg.norm(target - start)
-    return bool(way > _SHORT * reach and np.linalg.norm(end - start) < _STUCK * min(way, reach))
+    return bool(way > _SHORT * reach and way - np.linalg.norm(target - end) < _STUCK * min(way, reach))
 
 
 def last_landmark(chart: Chart, vain: np.ndarray, way: np.ndarray, desired: np.ndarray) -> tuple[int, bool]:
@@ -257,14 +269,21 @@ def last_landmark(chart: Chart, vain: np.ndarray, way: np.ndarray, desired: np.n
     `way` [N] holds the lengths of the ways to all landmarks. A goal is known if a landmark that can be reached lies
     within the radius; the one with the least sum of way and rest is chosen. A goal that is not known is approached from
     wherever that sum is least, with the straight rest counting more. The rest also counts the more, the more segments
-    were stuck at the landmark (`vain` [N]).
+    were stuck at the landmark (`vain` [N]), for an unknown goal also at those nearby: along a wall there are many.
     """
     away = _distances(chart.points, desired)
-    rest = away / chart.speed * (1.0 + vain / _DOUBT)
     within = (away <= chart.radius) & np.isfinite(way)
     if within.any():
+        rest = away / chart.speed * (1.0 + vain / _DOUBT)
         return int(np.argmin(np.where(within, way + rest, np.inf))), True
+    rest = away / chart.speed * (1.0 + with_nearby(chart.points, vain) / _DOUBT)
     return int(np.argmin(way + _DETOUR * rest)), False
+
+
+def with_nearby(points: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return the counts of landmarks [N] plus those of others within about a unit, the farther the less: [N]."""
+    square = np.square(points).sum(axis=1)
+    return np.exp(-np.maximum(square[:, None] + square - 2.0 * points @ points.T, 0.0)) @ counts
 
 
 class Walker:
