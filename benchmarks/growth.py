@@ -97,6 +97,7 @@ def filled_learner(config, goal_size: int):
         success=np.zeros(steps, bool),
         terminated=False,
         truncated=True,
+        begins=np.arange(steps) % config.high.period == 0,
     )
     for _ in range(2):
         learner.remember(episode)

@@ -38,7 +38,7 @@ from higl.settings.config import Algorithm, Config, Preset, Reward
 from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.flat import flat
 from higl.settings.layers import SEED_LIMIT, SEED_RANGE, build_config
-from higl.settings.presets import has_preset, has_rewards
+from higl.settings.presets import has_rewards, is_derived
 
 # How the task and the algorithm are chosen in Python.
 _INSTEAD = {"task": "give the task's name as the environment", "algo": "use higl.HIGL, higl.HRAC or higl.HIRO"}
@@ -114,8 +114,8 @@ class Agent:
         named = {"task": self._source.task, "algo": self.algo, "preset": preset}
         config = build_config(named | {"reward": self._source.reward, "seed": seed} | self._given)
         self.derived = []
-        self._known = has_preset(config.task)
-        if not self._known:
+        self._derives = is_derived(config)
+        if self._derives:
             say = print if verbose else None
             config, self.derived = derive_settings(config, self._given, self._source.first, say, brief=verbose < 2)
         self._begin(config)
@@ -228,7 +228,7 @@ class Agent:
     def _set_steps(self, more: int) -> None:
         """Set how far to train; the first time, for an environment without a preset, derive the schedule."""
         config = replace(self.config, steps=self.steps + more)
-        if self.steps == 0 and not self._known:
+        if self.steps == 0 and self._derives:
             say = print if self.verbose else None
             config, _ = derive_schedule(config, self._given, say, brief=self.verbose < 2)
             # A learner that has acted was made without this schedule; a new one is drawn from the same seed.
@@ -389,7 +389,7 @@ class Agent:
             raise SettingsError(f"{path} was trained with {config.algo}: load it with {config.algo.upper()}.load")
         use_compilation_cache()
         agent = cls.__new__(cls)
-        agent.verbose, agent._given, agent.derived, agent._known = 1, {}, [], True
+        agent.verbose, agent._given, agent.derived, agent._derives = 1, {}, [], False
         agent._source = Source(config.task if env is None else env, test_env, config.reward)
         try:
             agent._begin(config, trained_for)

@@ -29,7 +29,7 @@ _EXPLORATION, _GREEDY = 1, 2
 class Episode:
     """One episode of T steps. States have T + 1 rows; `subgoal` is the one pursued at each step.
 
-    `terminated`: the task ended. `truncated`: time ran out.
+    `terminated`: the task ended. `truncated`: time ran out. `begins` [T]: where segments begin.
     """
 
     observation: np.ndarray
@@ -41,6 +41,7 @@ class Episode:
     success: np.ndarray
     terminated: bool
     truncated: bool
+    begins: np.ndarray
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -60,10 +61,11 @@ class Episode:
         """Sum of the rewards."""
         return float(self.reward.sum())
 
-    def segments(self, period: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return where the segments of m steps start and stop (exclusive) [S]; the last may be shorter."""
-        starts = np.arange(0, len(self), period)
-        return starts, np.minimum(starts + period, len(self))
+    @property
+    def segments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where the segments start and stop (exclusive): [S], [S]."""
+        starts = np.flatnonzero(self.begins)
+        return starts, np.append(starts[1:], len(self))
 
 
 def in_units(episode: Episode, unit: np.ndarray) -> Episode:
@@ -89,6 +91,7 @@ def blank_episode(spaces: Spaces) -> Episode:
         success=np.zeros(1, bool),
         terminated=False,
         truncated=True,
+        begins=np.ones(1, bool),
     )
 
 
@@ -105,7 +108,7 @@ def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: b
     rng = np.random.default_rng([seed, _EXPLORATION]) if explore else None
     observation, _ = env.reset(seed=seed)
     states, state = [_float32(observation)], policy.begin()
-    subgoals, actions, rewards, successes = [], [], [], []
+    subgoals, actions, rewards, successes, begins = [], [], [], [], []
     terminated = truncated = False
     dtype = env.action_space.dtype
     while not (terminated or truncated):
@@ -113,6 +116,7 @@ def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: b
         observation, reward, terminated, truncated, info = env.step(policy.environment_action(action, dtype))
         states.append(_float32(observation))
         subgoals.append(state.subgoal * policy.unit)
+        begins.append(state.begins)
         actions.append(action)
         rewards.append(reward)
         successes.append(_success(info))
@@ -125,6 +129,7 @@ def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: b
         np.asarray(successes),
         bool(terminated),
         bool(truncated),
+        np.asarray(begins, bool),
     )
 
 
@@ -171,7 +176,7 @@ def collect_episodes(env: VectorEnv, policy: Policy, seeds: list[int], *, explor
         subgoals.append(state.subgoal * policy.unit)
         actions.append(action)
         success = np.broadcast_to(_success(info), reward.shape)
-        outcomes.append((reward.astype(np.float32), success, info["terminated"], info["truncated"]))
+        outcomes.append((reward.astype(np.float32), success, info["terminated"], info["truncated"], state.begins))
         ended = info["terminated"] | info["truncated"]
         length = np.where((length == 0) & ended, len(actions), length)
     columns = [np.stack(column) for column in zip(*states, strict=True)]
@@ -183,8 +188,8 @@ def collect_episodes(env: VectorEnv, policy: Policy, seeds: list[int], *, explor
 def _one_episode(columns: list[np.ndarray], row: int, steps: int) -> Episode:
     """Return one episode of a batch: states have one row more than the other columns."""
     states = [column[: steps + 1, row] for column in columns[:3]]
-    subgoal, action, reward, success, terminated, truncated = (column[:steps, row] for column in columns[3:])
-    return Episode(*states, subgoal, action, reward, success, bool(terminated[-1]), bool(truncated[-1]))
+    subgoal, action, reward, success, terminated, truncated, begins = (column[:steps, row] for column in columns[3:])
+    return Episode(*states, subgoal, action, reward, success, bool(terminated[-1]), bool(truncated[-1]), begins)
 
 
 def _float32(observation: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -222,7 +227,7 @@ def high_rows(config: Config, episode: Episode) -> HighRow:
     The reward of a segment is the sum over its steps (eq. 1).
     """
     period, length = config.high.period, len(episode)
-    starts, stops = episode.segments(period)
+    starts, stops = episode.segments
     end = np.zeros(len(starts), np.float32)
     end[-1] = _ends(config, episode)
     segment = None

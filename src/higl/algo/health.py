@@ -27,18 +27,17 @@ def episode_metrics(config: Config, episode: Episode) -> dict[str, float]:
     the share of the distance to the subgoal that it covered; `low/still` is the share of segments that hardly moved,
     as when a body fell over or got stuck.
     """
-    period, scheme = config.high.period, config.high.subgoals
     return {
         "episode/success": float(episode.succeeded),
         "episode/return": episode.total_reward,
         "episode/length": float(len(episode)),
-        **segment_metrics(episode, period, scheme),
+        **segment_metrics(episode, config.high.subgoals),
     }
 
 
-def segment_metrics(episode: Episode, period: int, scheme: Scheme) -> dict[str, float]:
+def segment_metrics(episode: Episode, scheme: Scheme) -> dict[str, float]:
     """Return the low level's progress per segment, the distance of its subgoals, and how often it did not move."""
-    starts, stops = episode.segments(period)
+    starts, stops = episode.segments
     begin, end = episode.achieved[starts], episode.achieved[stops]
     offset = subgoal_target(scheme, episode.subgoal[starts], begin) - begin
     distance = np.linalg.norm(offset, axis=1)
@@ -62,9 +61,9 @@ def low_value_metrics(config: Config, low: TD3, networks: Networks, view: View, 
     inputs = low_input(view, rows.observation, rows.subgoal)
     values = policy_value(low, networks, inputs)
     actions = actor_action(networks.actor, np.float32(1.0), inputs)  # without exploration
-    starts, stops = episode.segments(config.high.period)
+    starts, stops = episode.segments
     lasts = stops - 1
-    powers = config.low.discount ** (np.arange(len(episode)) % config.high.period)
+    powers = config.low.discount ** (np.arange(len(episode)) - np.repeat(starts, stops - starts))
     rewards = intrinsic_reward(config.high.subgoals, rows.subgoal, rows.achieved, rows.next_achieved)
     rewards = config.low.reward_scale * rewards * powers
     # The last step of each segment stands for all that follows it: its value replaces its reward.

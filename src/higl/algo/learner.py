@@ -38,7 +38,7 @@ from higl.algo.novelty import NoveltyState, QueueUpdate, distil, init_novelty, n
 from higl.algo.policy import Policy, Spaces, goal_unit, subgoal_limit
 from higl.algo.products import affine_of
 from higl.algo.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
-from higl.algo.subgoals import Statistics, low_view, no_statistics, subgoal_target, updated_statistics
+from higl.algo.subgoals import Statistics, low_input_size, low_view, no_statistics, subgoal_target, updated_statistics
 from higl.algo.walked import WalkedMap
 from higl.errors import NotFiniteError
 from higl.settings.config import Config
@@ -101,7 +101,8 @@ class Stages:
         self.config, self.spaces = config, spaces
         self.limit = subgoal_limit(config, spaces)
         self.affine = affine_of(config.precision)
-        self.low = td3.TD3(config.low, spaces.observation + spaces.goal, (1.0,) * spaces.action, self.affine)
+        low_size = low_input_size(config.low, spaces.observation, spaces.goal)
+        self.low = td3.TD3(config.low, low_size, (1.0,) * spaces.action, self.affine)
         scale = tuple(float(x) for x in self.limit)
         self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale, self.affine)
         self.insert = jax.jit(insert, donate_argnums=0)
@@ -330,9 +331,9 @@ class Learner:
             for block, count in blocks(high_rows(config, episode), config.high.buffer_size):
                 high_buffer = stages.insert(high_buffer, block, count)
         else:
-            starts, _ = episode.segments(config.high.period)
+            starts, _ = episode.segments
             targets = subgoal_target(config.high.subgoals, episode.subgoal[starts], episode.achieved[starts])
-            self.map.add_episode(episode.achieved, targets)
+            self.map.add_episode(episode.achieved, targets, np.append(starts, len(episode)))
         if config.low.normalise:
             seen = updated_statistics(jax.device_get(state.seen), episode.observation)
             state = state._replace(seen=jax.tree.map(jnp.asarray, seen))

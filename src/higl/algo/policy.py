@@ -78,14 +78,15 @@ class PolicyState:
     """What a policy remembers between two steps, for one observation or a batch of N.
 
     `subgoal` [N, G] is the subgoal of the last step, `achieved` [N, G] the goal-space point it was pursued from; both
-    are in units of the goal space. `clock` [N] is the number of steps since the episode began. With a map there is a
-    walker for each observation.
+    are in units of the goal space. `clock` [N] is the number of steps since the episode began, `begins` [N] whether the
+    last step began a segment. With a map there is a walker for each observation.
     """
 
     subgoal: np.ndarray
     achieved: np.ndarray
     clock: np.ndarray
     walkers: tuple[Walker, ...] = ()
+    begins: np.ndarray | None = None
 
 
 class Policy:
@@ -195,12 +196,16 @@ class Policy:
     ) -> tuple[np.ndarray, PolicyState]:
         """Return an action scaled to [-1, 1] and the next state; its `subgoal` is the one this action pursues.
 
-        The subgoal clock: the high level proposes a subgoal every m steps (`high.period`); in between, the subgoal
-        follows the goal transition h(g, s, s'). Without a generator there is no exploration.
+        The subgoal clock: the high level proposes a subgoal every m steps (`high.period`), a map also when the body is
+        there; in between, the subgoal follows the goal transition h(g, s, s'). Without a generator there is no
+        exploration.
         """
         achieved, desired = achieved / self.unit, desired / self.unit
-        due = state.clock % self.period == 0
         walkers = self._walkers(achieved, state)
+        due = state.clock % self.period == 0
+        if walkers and not (rng is not None and self.random_subgoals):
+            points = np.atleast_2d(achieved)
+            due = np.reshape([walker.is_due(x) for walker, x in zip(walkers, points, strict=True)], due.shape)
         if np.all(due):
             subgoal, walkers = self._new_subgoal(observation, achieved, desired, walkers, due, rng)
         else:
@@ -209,7 +214,7 @@ class Policy:
                 fresh, walkers = self._new_subgoal(observation, achieved, desired, walkers, due, rng)
                 subgoal = np.where(due[:, None], fresh, subgoal)
         action = self.act(observation, subgoal, rng)
-        return action, PolicyState(subgoal, achieved, state.clock + 1, walkers)
+        return action, PolicyState(subgoal, achieved, state.clock + 1, walkers, due)
 
     def _new_subgoal(
         self,

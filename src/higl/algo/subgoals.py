@@ -43,12 +43,14 @@ def visible_entries(config: LowConfig, observation_size: int) -> np.ndarray:
 class View(NamedTuple):
     """How the low level sees observations: (observation - centre) * factor, within +-bound; [O], [O], [].
 
-    The factor of a hidden entry is 0.
+    The factor of a hidden entry is 0, and so is that of an angle (`angles` [A]: their entries), of which sine and
+    cosine follow.
     """
 
     centre: Array
     factor: Array
     bound: Array
+    angles: Array
 
 
 class Statistics(NamedTuple):
@@ -86,19 +88,28 @@ def low_view(config: LowConfig, statistics: Statistics) -> View:
     An entry that has not varied yet keeps its own unit.
     """
     size = statistics.mean.shape[0]
-    visible = visible_entries(config, size)
+    visible, angles = visible_entries(config, size), np.asarray(config.angles, np.int32)
+    visible[angles] = 0.0
     if not config.normalise:
-        return View(np.zeros(size, np.float32), visible, np.float32(np.inf))
+        return View(np.zeros(size, np.float32), visible, np.float32(np.inf), angles)
     xp = statistics.std.__array_namespace__()
     std = xp.where(statistics.std > _STILL, statistics.std, 1.0)
-    return View(statistics.mean, visible / std, np.float32(_FARTHEST))
+    return View(statistics.mean, visible / std, np.float32(_FARTHEST), angles)
 
 
 def low_input(view: View, observation: Array, subgoal: Array) -> Array:
     """Return the low level's input: the observation as it sees it, then the subgoal."""
     xp = observation.__array_namespace__()
-    seen = xp.clip((observation - view.centre) * view.factor, -view.bound, view.bound)
-    return xp.concatenate([seen, subgoal], axis=-1)
+    seen = [xp.clip((observation - view.centre) * view.factor, -view.bound, view.bound)]
+    if len(view.angles):
+        angles = observation[..., view.angles]
+        seen += [xp.sin(angles), xp.cos(angles)]
+    return xp.concatenate([*seen, subgoal], axis=-1)
+
+
+def low_input_size(config: LowConfig, observation_size: int, goal_size: int) -> int:
+    """Return the size of the low level's input."""
+    return observation_size + 2 * len(config.angles) + goal_size
 
 
 def high_input(observation: Array, desired: Array) -> Array:

@@ -29,7 +29,7 @@ import numpy as np
 _GROWTH, _ROOM = 1.25, 0.2
 # Joined landmarks closer than this share of the radius are merged.
 _CLOSE = 0.7
-# The first radius, in multiples of the length of a good segment.
+# The first radius, in multiples of the length of a good segment, or of a unit if that is shorter.
 _FIRST_RADIUS = 0.3
 # Segments from which the speed is estimated, the quantile of their lengths that counts as a good one, and the segments
 # that show whether the body goes where it is asked to.
@@ -40,19 +40,23 @@ _CENTRE = 50.0
 _NEARER = 0.8
 # A body meets a landmark to which no edge leads within this share of the radius.
 _REUNION = 0.35
-# A segment is stuck if it got closer to its target by less than this share of its way (at most of a good segment); ways
-# shorter than the second share of a good segment are not judged.
+# A segment is stuck if it got closer to its target by less than this share of its way (at most of a good segment, or of
+# a unit if that is shorter); ways shorter than the second share of those are not judged.
 _STUCK, _SHORT = 0.2, 0.3
-# Stops are at least this share of a good segment away, which counts as at least one unit long: a body that is only
-# asked for what it reaches already does not get faster.
-_AHEAD = 0.7
-# They may be this many times as far where the path is straight, that is, within so many units of a line, and no more
-# than so many segments got stuck along it of late. So may pieces of the straight rest to a goal.
-_LEAP, _BEND, _SMOOTH = 3.0, 0.2, 0.5
+# Stops are at least so many units away: a body that is only asked for what it reaches already does not get faster.
+_AHEAD = 1.0
+# A segment ends early, but not within so many steps, when the body is within so many units of its stop.
+_SOON, _THERE = 2, 0.4
+# They may be this many times as far, and in multiples of the length of a good segment if that is longer than a unit,
+# where the path is straight, that is, within so many units of a line, and no more than so many segments got stuck along
+# it of late. So may pieces of the straight rest to a goal.
+_LEAP, _BEND, _SMOOTH = 2.0, 0.2, 0.5
 # Share of what is remembered of stuck segments at the next one, and the factor on an edge along which all were stuck.
 _MEMORY, _STUCK_FACTOR = 0.98, 10.0
 # Factor on the straight rest of the way to a goal that was never reached, and stuck segments that double the rest.
 _DETOUR, _DOUBT = 3.0, 3.0
+# Landmarks so many units from a line count as on it.
+_ASIDE = 0.7
 # Within an episode a stuck segment counts this often, and multiplies the edge that it could not walk.
 _IMPATIENCE, _REFUSAL = 5.0, 2.0
 # After this many segments without getting closer to the goal, stops are noisy in tests too.
@@ -130,15 +134,17 @@ class WalkedMap:
 
     # --- Growing ---
 
-    def add_episode(self, achieved: np.ndarray, targets: np.ndarray) -> None:
-        """Add a trajectory [T + 1, G], and the points that its segments were asked for [S, G]."""
-        ends = np.minimum(np.arange(len(targets) + 1) * self.period, len(achieved) - 1)
+    def add_episode(self, achieved: np.ndarray, targets: np.ndarray, ends: np.ndarray) -> None:
+        """Add a trajectory [T + 1, G], the points that its segments were asked for [S, G], and their ends [S + 1].
+
+        A segment leads from one of the ends to the next; they are places in the trajectory.
+        """
         lengths = np.linalg.norm(np.diff(achieved[ends], axis=0), axis=1) / np.maximum(np.diff(ends), 1)
         self.moves = np.concatenate([self.moves, lengths.astype(np.float32)])[-_RECENT:]
         before, after = (np.linalg.norm(targets - achieved[places], axis=1) for places in (ends[:-1], ends[1:]))
         self.gains = np.concatenate([self.gains, (before - after).astype(np.float32)])[-_LATEST:]
         if self.radius == 0.0:
-            self.radius = np.asarray(_FIRST_RADIUS * self.speed * self.period, np.float32)
+            self.radius = np.asarray(_FIRST_RADIUS * min(self.speed * self.period, 1.0), np.float32)
         nodes = self._track(achieved)
         self._judge(nodes[ends], achieved[ends], targets)
 
@@ -171,7 +177,7 @@ class WalkedMap:
 
         A segment counts for its landmark, and for the edge from there that leads closest to its target.
         """
-        reach = self.speed * self.period
+        reach = min(self.speed * self.period, 1.0)
         for place, target in enumerate(targets):
             node, stuck = nodes[place], is_stuck(achieved[place], achieved[place + 1], target, reach)
             self.vain[node] = _MEMORY * self.vain[node] + stuck
@@ -299,8 +305,9 @@ class Walker:
 
         size = len(chart.points)
         self.chart, self.period = chart, period
-        self.reach = float(chart.speed) * period
-        self.ahead = _AHEAD * max(self.reach, 1.0)
+        reach = float(chart.speed) * period
+        self.judged, self.leap = min(reach, 1.0), _LEAP * _AHEAD * max(reach, 1.0)
+        """How far a segment should lead, and how far it may lead on a straight way."""
         self.edges = csr_array((chart.steps.astype(np.float64), (chart.start, chart.end)), shape=(size, size))
         self.vain = chart.vain
         self.least, self.idle = np.inf, 0
@@ -310,10 +317,13 @@ class Walker:
         self.adventurous: bool | None = None
         self.attempt: tuple[int, int, np.ndarray, np.ndarray] | None = None
         """Landmark, next landmark on the path (-1: none), start and target of the segment under way."""
+        self.steps = 0
+        """Steps of that segment so far."""
 
     def see(self, achieved: np.ndarray) -> Walker:
         """Follow the body to its landmark; to be called at every step."""
         walker = copy.copy(self)
+        walker.steps += 1
         distance = _distances(self.chart.points, achieved)
         joined = np.zeros(len(distance), bool)
         if self.node >= 0:
@@ -322,19 +332,25 @@ class Walker:
         walker.node = found if found >= 0 else self.node if self.node >= 0 else int(np.argmin(distance))
         return walker
 
+    def is_due(self, achieved: np.ndarray) -> bool:
+        """Return whether a segment begins: none is under way, its time is over, or the body is there."""
+        if self.attempt is None or self.steps >= self.period:
+            return True
+        return self.steps >= _SOON and bool(np.linalg.norm(self.attempt[3] - achieved) < _THERE)
+
     def target(
         self, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None
     ) -> tuple[np.ndarray, Walker]:
         """Return where the next segment should lead [G], and the walker then; only with a generator does it explore."""
         walker = self._having_noticed(achieved)
         hop, target = walker._choose(achieved, desired, rng)
-        walker.attempt = walker.node, hop, achieved, target
+        walker.attempt, walker.steps = (walker.node, hop, achieved, target), 0
         return target, walker
 
     def _having_noticed(self, achieved: np.ndarray) -> Walker:
         """Return a walker that knows whether the last segment was stuck."""
         walker = copy.copy(self)
-        if self.attempt is None or not is_stuck(self.attempt[2], achieved, self.attempt[3], self.reach):
+        if self.attempt is None or not is_stuck(self.attempt[2], achieved, self.attempt[3], self.judged):
             return walker
         node, hop, _, _ = self.attempt
         walker.vain = self.vain.copy()
@@ -353,16 +369,30 @@ class Walker:
 
         way, before = dijkstra(self.edges, indices=self.node, return_predecessors=True)
         last, known = last_landmark(self.chart, self.vain, way, desired)
+        if known and self._in_sight(achieved, desired, way[last]):
+            last = self.node
         if rng is None:
             hop, target = self._stop(achieved, desired, last, before)
-            return hop, target + self._jitter(way[last] + np.linalg.norm(desired - achieved) / self.chart.speed)
+            away = float(np.linalg.norm(desired - achieved))
+            return hop, target + (self._jitter(way[last] + away / self.chart.speed) if away > _THERE else 0.0)
         self._choose_frontier(achieved, desired, way, known, rng)
         if self.roaming:
             return -1, self._roam(achieved, desired, rng)
         if self.frontier >= 0:
             last, desired = self.frontier, self.chart.points[self.frontier]
         hop, target = self._stop(achieved, desired, last, before)
-        return hop, target + rng.normal(0.0, _NOISE * self.ahead, achieved.shape)
+        return hop, target + rng.normal(0.0, _NOISE * _AHEAD, achieved.shape)
+
+    def _in_sight(self, achieved: np.ndarray, desired: np.ndarray, way: float) -> bool:
+        """Return whether the straight line to a goal is shorter than a way along the map, and nothing seems in between.
+
+        Of late, no segment was stuck at any landmark close to the line.
+        """
+        offset = desired - achieved
+        away = max(float(np.linalg.norm(offset)), 1e-6)
+        along = np.clip((self.chart.points - achieved) @ offset / away, 0.0, away)
+        aside = np.linalg.norm(self.chart.points - achieved - along[:, None] * offset / away, axis=1)
+        return away / float(self.chart.speed) < way and not (self.vain[aside < _ASIDE] > _SMOOTH).any()
 
     def _stop(self, achieved: np.ndarray, goal: np.ndarray, last: int, before: np.ndarray) -> tuple[int, np.ndarray]:
         """Return the next landmark on the path to `last` (-1: none), and where the next segment should lead [G].
@@ -376,7 +406,7 @@ class Walker:
             last = int(before[last])
         path.reverse()
         rest = goal - achieved
-        piece = achieved + rest / max(float(np.linalg.norm(rest)) / (_LEAP * self.ahead), 1.0)
+        piece = achieved + rest / max(float(np.linalg.norm(rest)) / self.leap, 1.0)
         points = np.concatenate([self.chart.points[path], piece[None]])
         rough = self.vain[[self.node, *path]] > _SMOOTH
         return path[0] if path else -1, points[self._farthest_straight(achieved, points, rough)]
@@ -387,9 +417,9 @@ class Walker:
         `rough` [P] says where the landmarks before the points got segments stuck.
         """
         away = _distances(points, achieved)
-        chosen = next((place for place, far in enumerate(away) if far >= self.ahead), len(points) - 1)
+        chosen = next((place for place, far in enumerate(away) if far >= _AHEAD), len(points) - 1)
         for place in range(chosen + 1, len(points)):
-            if away[place] > _LEAP * self.ahead or rough[: place + 1].any():
+            if away[place] > self.leap or rough[: place + 1].any():
                 break
             direction = (points[place] - achieved) / max(away[place], 1e-6)
             along = np.clip((points[:place] - achieved) @ direction, 0.0, away[place])
@@ -407,7 +437,7 @@ class Walker:
         if self.idle < _PATIENCE:
             return 0.0
         rng = np.random.default_rng([self.idle, self.node])
-        return rng.normal(0.0, _NOISE * self.ahead, self.chart.points.shape[1])
+        return rng.normal(0.0, _NOISE * _AHEAD, self.chart.points.shape[1])
 
     # --- Exploration ---
 
@@ -433,7 +463,7 @@ class Walker:
         """Return a point in a direction that is kept for some segments: random, or sometimes the goal's."""
         if self.roaming % _STRAIGHT == 0:
             turn = desired - achieved if rng.random() < _GOALWARD else rng.normal(size=len(achieved))
-            length = max(self.reach, 1.0) * rng.uniform(0.7, 1.5)
+            length = rng.uniform(0.7, 1.5)
             self.heading = turn / max(float(np.linalg.norm(turn)), 1e-6) * length
         self.roaming -= 1
         return achieved + self.heading

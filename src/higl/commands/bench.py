@@ -50,11 +50,11 @@ def bench(options: BenchOptions) -> int:
     prepare_process(options.cores, options.device)
     from higl.run.bench import bench_configs, run
     from higl.run.process import check_device
-    from higl.settings.presets import PRESET_TASKS, short_name
+    from higl.settings.presets import PAPER_TASKS, short_name
 
     task = short_name(options.task)
-    if task not in PRESET_TASKS:
-        raise SettingsError(f"no preset for the task {options.task!r}: choose from {', '.join(PRESET_TASKS)}")
+    if task not in PAPER_TASKS:
+        raise SettingsError(f"no preset for the task {options.task!r}: choose from {', '.join(PAPER_TASKS)}")
     check_device(options.device)
     configs = bench_configs(
         task,

@@ -18,7 +18,7 @@ from higl.run.reading import how_to_continue, is_run, read_facts
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differences
 from higl.settings.layers import build_config, given_settings, setting_types
-from higl.settings.presets import has_preset
+from higl.settings.presets import is_derived
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ def train(arguments: list[str]) -> int:
         announce_work(out, config, options)
     _import_task(config.task, flags, options)
     scheduled: list[str] = []
-    if not has_preset(config.task):
+    if is_derived(config):
         config, scheduled = _derived(config, given_settings(flags, options.config), options)
     # A schedule that was derived for another number of steps is no other run.
     held = find_held_run(out, config, set(setting_types(Config)) - set(scheduled))

@@ -15,8 +15,9 @@ def check_spaces(config: Config, spaces: Spaces) -> None:
     """
     if len(config.high.subgoal_range) not in (1, spaces.goal):
         raise SettingsError(f"high.subgoal_range: expected 1 or {spaces.goal} numbers for the task {config.task}")
-    if any(entry >= spaces.observation for entry in config.low.hidden_entries):
-        raise SettingsError(f"low.hidden_entries: the observation of {config.task} has {spaces.observation} entries")
+    for name in ("hidden_entries", "angles"):
+        if any(entry >= spaces.observation for entry in getattr(config.low, name)):
+            raise SettingsError(f"low.{name}: the observation of {config.task} has {spaces.observation} entries")
 
 
 def check_same_spaces(here: Spaces, trained_for: Spaces) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from higl.settings.config import Config
 from higl.settings.flat import differences, differing, flat_config
 from higl.settings.layers import setting_types
-from higl.settings.presets import has_preset, has_rewards, preset
+from higl.settings.presets import has_rewards, is_derivable, is_derived, preset
 from higl.text import number_text
 
 # Settings that have a place of their own in a name, or that do not distinguish runs (precision depends on the machine).
@@ -18,13 +18,15 @@ _OWN_PLACE = ("task", "reward", "algo", "preset", "seed", "steps", "precision")
 _LONGEST = 80
 
 
-def variant_name(config: Config) -> str:
+def variant_name(config: Config, *, derived: bool = False) -> str:
     """Return how a run's settings differ from the preset `best` of its task and algorithm; empty if they do not.
 
-    `coverage60-novelty60`, `relabel`, `paper`, `paper-shift4`.
+    `coverage60-novelty60`, `relabel`, `paper`, `paper-shift4`. With `derived`, the settings are those of a run that
+    has begun: whatever may have been derived from its environment is left out.
     """
     base, own = preset(config.task, config.algo, config.preset), flat_config(config)
-    changed = [_word(name, own[name]) for name in differing(base, own, leave_out=_OWN_PLACE)]
+    names = [name for name in differing(base, own, leave_out=_OWN_PLACE) if not (derived and is_derivable(name))]
+    changed = [_word(name, own[name]) for name in names]
     name = "-".join(([] if config.preset == "best" else [config.preset]) + changed)
     if len(name) > _LONGEST:
         digest = hashlib.sha256(name.encode()).hexdigest()[:8]
@@ -35,15 +37,13 @@ def variant_name(config: Config) -> str:
 def unnamed_changes(config: Config, variant: str) -> list[str]:
     """Return the settings that differ from the preset and that the name of a variant does not contain.
 
-    Each as `name = value -> preset's value`. A task without a preset has none.
+    Each as `name = value -> preset's value`. Settings that may have been derived from the environment do not count.
     """
-    if not has_preset(config.task):
-        return []
     base, own = preset(config.task, config.algo, config.preset), flat_config(config)
     names = [
         name
         for name in differing(base, config, leave_out=_OWN_PLACE)
-        if f"-{_word(name, own[name])}-" not in f"-{variant}-"
+        if f"-{_word(name, own[name])}-" not in f"-{variant}-" and not (is_derived(config) and is_derivable(name))
     ]
     return differences(config, base, names)
 
@@ -54,9 +54,9 @@ def task_name(config: Config) -> str:
     return f"{task}-{config.reward}"
 
 
-def algorithm_name(config: Config) -> str:
+def algorithm_name(config: Config, *, derived: bool = False) -> str:
     """Return algorithm and variant: `higl-coverage60-novelty60`."""
-    return "-".join(filter(None, [config.algo, variant_name(config)]))
+    return "-".join(filter(None, [config.algo, variant_name(config, derived=derived)]))
 
 
 def run_name(config: Config) -> str:

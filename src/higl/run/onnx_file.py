@@ -113,7 +113,11 @@ def _add_action(graph: _Graph, policy: Policy, observation: str) -> None:
     view = policy.view
     seen = graph.add("Mul", graph.add("Sub", observation, graph.constant(view.centre)), graph.constant(view.factor))
     seen = graph.add("Min", graph.add("Max", seen, graph.constant(-view.bound)), graph.constant(view.bound))
-    scaled = _add_actor(graph, policy.low_actor, graph.add("Concat", seen, "next_subgoal", axis=-1))
+    turned = []
+    if len(view.angles):
+        angles = graph.add("Gather", observation, graph.constant(np.asarray(view.angles, np.int64)), axis=-1)
+        turned = [graph.add("Sin", angles), graph.add("Cos", angles)]
+    scaled = _add_actor(graph, policy.low_actor, graph.add("Concat", seen, *turned, "next_subgoal", axis=-1))
     low, high = (np.asarray(bound, np.float32) for bound in (policy.action_low, policy.action_high))
     share = graph.add("Add", scaled, graph.constant(np.float32(1.0)))
     moved = graph.add("Add", graph.add("Mul", share, graph.constant((high - low) / 2)), graph.constant(low))

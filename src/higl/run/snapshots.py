@@ -123,7 +123,7 @@ def _first_state(learner: Learner, episode: Episode | None) -> tuple[np.ndarray,
 
 def _of_episode(learner: Learner, episode: Episode) -> Snapshot:
     """Return the first state, the goal, and the points that the high level asked for."""
-    starts, _ = episode.segments(learner.config.high.period)
+    starts, _ = episode.segments
     targets = subgoal_target(learner.config.high.subgoals, episode.subgoal[starts], episode.achieved[starts])
     return {
         "state": episode.achieved[0],

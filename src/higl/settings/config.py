@@ -69,6 +69,8 @@ class LowConfig(LevelConfig):
     """Scale the observation by the mean and standard deviation of the states seen so far."""
     hidden_entries: tuple[int, ...] = (0, 1)
     """Entries of the observation hidden from the low level (the goal coordinates, if subgoals are relative)."""
+    angles: tuple[int, ...] = ()
+    """Entries of the observation that are angles, in radians, without limits: the low level sees sine and cosine."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Settings for an environment without a preset, from what `probe.py` finds there.
+"""Settings that depend on the environment, from what `probe.py` finds there.
 
 The goal space gets a unit in which every task has about the size of the paper's mazes, and a segment leads about one
 unit far; all other settings are then the same for every task. `docs/own-environment.md` explains the rules. Each
@@ -29,15 +29,18 @@ _NO_SUCCESS = (
     'No info["is_success"] in a random episode. If it is never set, the success rate is 0%, and only the return counts.'
 )
 
-# The longest segment (the paper's) and the shortest, in steps.
-_LONGEST_PERIOD, _SHORTEST_PERIOD = 10, 2
+# A goal with more coordinates than space has is about several things.
+_SPACE = 3
+
+# Segments of an episode at the least, and the steps of the shortest segment.
+_SEGMENTS, _SHORTEST_PERIOD = 10, 2
 
 # The width of the goal region in units (the paper's mazes: 12). If the widest dimension is this many times wider than
 # the narrowest, each dimension gets a unit of its own.
-_WIDTH, _DISPARATE = 10, 10
+_WIDTH, _DISPARATE = 10, 30
 
-# Presets and defaults whose numbers the rules share: limits of a schedule.
-_ANT, _ARM, _DEFAULT = preset("ant-maze-u"), preset("reacher"), Config()
+# The recipe and the defaults, whose numbers are the limits of a schedule; and pairs for trainings that are frequent.
+_RECIPE, _DEFAULT, _FEW_PAIRS = preset(""), Config(), 300
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def derive_settings(
         raise TaskError(
             f"task {config.task!r}: the environment raised {type(error).__name__} in a random episode: {error}"
         ) from error
-    title = f"{config.task} has no preset. Derived from its environment"
+    title = f"{config.task}: derived from its environment"
     _announce(announce, title, values.derived, environment_summary(values.config) if brief else None)
     for notice in [*values.notices, *([] if reports_success else [_NO_SUCCESS])]:
         if announce is not None:
@@ -91,13 +94,14 @@ def derive_schedule(
     values = _Values(config, given)
     reason = f"for {config.steps:,} steps"
     if not config.walks_map:
-        rarest = _ANT.adjacency.every
+        rarest = _RECIPE.adjacency.every
         every = values.put("adjacency.every", int(np.clip(config.steps // 10, 500, rarest)), reason)
         values.put("adjacency.epochs", int(np.clip(every // 400, 2, _DEFAULT.adjacency.epochs)), reason)
         if every < rarest:
-            pairs = _ARM.adjacency.all_pairs_up_to
-            values.put("adjacency.all_pairs_up_to", pairs, "trainings are frequent: beyond this, a sample of the pairs")
-        values.put("high.random_steps", min(config.steps // 20, _ANT.high.random_steps), reason)
+            values.put(
+                "adjacency.all_pairs_up_to", _FEW_PAIRS, "trainings are frequent: beyond this, a sample of the pairs"
+            )
+        values.put("high.random_steps", min(config.steps // 20, _RECIPE.high.random_steps), reason)
         values.put("landmarks.start", int(np.clip(config.steps // 10, every, _DEFAULT.landmarks.start)), reason)
     values.put("evaluation.every", int(np.clip(config.steps // 20, 500, _DEFAULT.evaluation.every)), reason)
     summary = schedule_summary(values.config) if brief else None
@@ -138,11 +142,12 @@ class _Values:
 
 def _derive(values: _Values, env: gymnasium.Env) -> None:
     horizon = probe.episode_steps(env)
-    traces = probe.random_traces(env, _LONGEST_PERIOD)
+    traces = probe.random_traces(env, _DEFAULT.high.period)
     values.notices += probe.goal_notices(*probe.goal_region(env, traces))
     _put_unit(values, env, traces)
-    _put_period(values, traces, horizon)
+    _put_period(values, horizon)
     _put_goal_entries(values, traces)
+    _put_angles(values, env)
     _put_time(values, traces)
     if not values.config.walks_map:
         _put_high_level(values, traces)
@@ -178,17 +183,10 @@ def _put_unit(values: _Values, env: gymnasium.Env, traces: list[Trace]) -> None:
     values.put("high.subgoal_range", tuple(_number(width) for width in wide), reason)
 
 
-def _put_period(values: _Values, traces: list[Trace], horizon: int) -> None:
-    """Derive the length of a segment: a held action leads at most one unit far."""
-    longest = int(np.clip(horizon // _LONGEST_PERIOD, _SHORTEST_PERIOD, _LONGEST_PERIOD))
-    unit = np.asarray(values["goal_unit"])
-    near = [
-        steps
-        for steps in range(_SHORTEST_PERIOD, longest + 1)
-        if probe.held_reach(traces, _LONGEST_PERIOD, steps, unit) <= 1.0
-    ]
-    reason = f"episodes take up to {horizon} steps, and a held action leads at most one unit far in this time"
-    values.put("high.period", max(near, default=_SHORTEST_PERIOD), reason)
+def _put_period(values: _Values, horizon: int) -> None:
+    """Derive the length of a segment in steps: at least ten to an episode. With a map, segments also end on arrival."""
+    period = int(np.clip(horizon // _SEGMENTS, _SHORTEST_PERIOD, _DEFAULT.high.period))
+    values.put("high.period", period, f"episodes take up to {horizon} steps: at least {_SEGMENTS} segments")
 
 
 def _put_goal_entries(values: _Values, traces: list[Trace]) -> None:
@@ -211,9 +209,20 @@ def _put_goal_entries(values: _Values, traces: list[Trace]) -> None:
         reason = "the achieved goal, which is prepended"
     if values["high.subgoals"] == "absolute":
         entries, reason = [], "subgoals are absolute: nothing has to be hidden"
+    elif len(found) > _SPACE:
+        entries, reason = [], "more than one thing moves, and where each is matters to the others: nothing is hidden"
     elif matters:
         entries, reason = [], f"the effect of an action depends on {entries}: not hidden"
     values.put("low.hidden_entries", tuple(entries), reason)
+
+
+def _put_angles(values: _Values, env: gymnasium.Env) -> None:
+    """Find angles that turn without limits: as plain numbers, no scale would fit them."""
+    angles = probe.turning_angles(env)
+    goals: Any = env.observation_space
+    first = goals["desired_goal"].shape[0] if values["observe_achieved"] else 0
+    reason = "joints that turn without limits" if angles else "no joint of a MuJoCo model turns without limits"
+    values.put("low.angles", tuple(first + entry for entry in angles), reason)
 
 
 def _put_time(values: _Values, traces: list[Trace]) -> None:

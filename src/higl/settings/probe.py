@@ -28,6 +28,9 @@ _PARTS = ("observation", "achieved_goal", "desired_goal")
 # Largest difference between an entry of the observation and a goal coordinate, as a share of the range of the latter.
 _SAME = 1e-4
 
+# MuJoCo's number for a joint that turns about an axis.
+_HINGE = 3
+
 # Share of the variance below which the next observation counts as predicted.
 _PREDICTABLE = 0.02
 
@@ -143,6 +146,28 @@ def matching_entries(traces: Iterable[Trace]) -> list[list[int]]:
     return found
 
 
+def turning_angles(env: gymnasium.Env) -> list[int]:
+    """Return the entries of the observation that are angles of joints without limits, if MuJoCo simulates them."""
+    inner: Any = env.unwrapped
+    try:
+        model, data = inner.model, inner.data
+        turning = (np.asarray(model.jnt_type) == _HINGE) & ~np.asarray(model.jnt_limited, bool)
+        addresses = np.asarray(model.jnt_qposadr)[turning]
+    except AttributeError:
+        return []
+    rng, rows = np.random.default_rng([0, 4]), []
+    observation, _ = env.reset(seed=0)
+    for _ in range(STEPS):
+        angles = np.array(data.qpos)[addresses]
+        rows.append((np.array(observation["observation"], np.float64), angles))
+        observation, _, terminated, truncated, _ = env.step(_random_action(env, rng))
+        if terminated or truncated:
+            break
+    observed, angles = (np.stack(column) for column in zip(*rows, strict=True))
+    same = np.abs(observed[:, :, None] - angles[:, None, :]).max(axis=0) < 1e-6
+    return [int(entry) for entry in np.flatnonzero((same & (np.ptp(angles, axis=0) > 1e-6)).any(axis=1))]
+
+
 def unobserved_goals(traces: Iterable[Trace]) -> list[int]:
     """Return the dimensions of the goal space that vary and that no entry of the observation equals."""
     traces = list(traces)
@@ -241,19 +266,6 @@ def goal_notices(low: np.ndarray, high: np.ndarray) -> list[str]:
         f"The goal has {len(widths)} coordinates. Landmarks cover a goal space of few dimensions only (our tasks "
         "have 2 to 6): leave out coordinates that do not matter for success, for example with `higl.wrap_goal`."
     ]
-
-
-def held_reach(traces: Iterable[Trace], held: int, steps: int, unit: np.ndarray) -> float:
-    """Return the 95% quantile of how far `steps` equal random actions lead, in units [G] of the goal space.
-
-    Every second stretch of `held` steps of a random trace repeats one action.
-    """
-    moves = [
-        np.linalg.norm((trace.achieved[start + steps] - trace.achieved[start]) / unit)
-        for trace in traces
-        for start in range(0, len(trace.achieved) - steps, 2 * held)
-    ]
-    return float(np.quantile(moves, 0.95)) if moves else 0.0
 
 
 def reward_size(traces: Iterable[Trace]) -> float:

@@ -17,7 +17,7 @@ from higl.errors import CatalogueError, SettingsError
 from higl.settings.config import Config, Preset, Reward
 from higl.settings.flat import Layer, flat
 from higl.settings.layers import SEED_LIMIT, build_config
-from higl.settings.presets import PRESET_TASKS, has_preset
+from higl.settings.presets import PAPER_TASKS
 from higl.text import did_you_mean
 
 PAPER = Path(__file__).with_name("paper_figures.toml")
@@ -66,7 +66,7 @@ class Entry:
 
     def given(self, task: EntryTask, variant: Variant, seed: int, more: Mapping[str, Any]) -> Layer:
         """Return the settings that the entry specifies for one run, overridden by `more`."""
-        layer: Layer = {"steps": task.steps} | ({"preset": self.preset} if has_preset(task.task) else {})
+        layer: Layer = {"steps": task.steps} | ({"preset": self.preset} if task.task in PAPER_TASKS else {})
         layer = layer | variant.settings | dict(more)
         return layer | {"task": task.task, "reward": task.reward, "seed": seed}
 
@@ -151,8 +151,8 @@ def _task(where: str, table: Any, steps: int | None) -> EntryTask:
     if steps is None:
         raise CatalogueError(f"{where}: no steps: give the sweep or each of its tasks a number of steps")
     name = _text(where, "task", table["task"])
-    if name not in PRESET_TASKS and not _LOOKS_LIKE_AN_ID.search(name):
-        raise CatalogueError(f"{where}, tasks: unknown task {name!r}{did_you_mean(name, PRESET_TASKS)}")
+    if name not in PAPER_TASKS and not _LOOKS_LIKE_AN_ID.search(name):
+        raise CatalogueError(f"{where}, tasks: unknown task {name!r}{did_you_mean(name, PAPER_TASKS)}")
     return EntryTask(name, reward, steps)
 
 

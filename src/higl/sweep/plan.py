@@ -15,7 +15,7 @@ from higl.run.reading import last_evaluation, last_step
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differing
 from higl.settings.layers import build_config
-from higl.settings.presets import has_preset
+from higl.settings.presets import is_derived
 from higl.sweep.catalogue import Entry
 
 State = Literal["waiting", "running", "finished", "stopped", "failed", "damaged", "other settings"]
@@ -49,8 +49,8 @@ class PlannedRun:
 
     @property
     def derives(self) -> bool:
-        """Whether the run derives settings from its environment when it starts, because the task has no preset."""
-        return not has_preset(self.config.task)
+        """Whether the run derives settings from its environment when it starts."""
+        return is_derived(self.config)
 
     @property
     def settings_file(self) -> Path:

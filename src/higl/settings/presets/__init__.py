@@ -1,7 +1,7 @@
-"""Presets: `paper` holds the paper's numbers, `best` (the default) what learns fastest in our own runs.
+"""Presets: `paper` holds the paper's numbers task by task, `best` (the default) one recipe for every environment.
 
-Each is a TOML file of layers, which gives the reason for each value. `best` is layered over `paper`, and `paper` over
-the defaults of `config.py`.
+Each is a TOML file of layers over the defaults of `config.py`, which gives the reason for each value. What `best`
+leaves open is derived from the environment (`derive.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from higl.errors import SettingsError
 from higl.settings.config import Algorithm, Config, Preset
 from higl.settings.flat import Layer, flat, flat_config, nested
 
-# The layers of each task, in order, after `all`.
+# The layers of each task in `paper`, in order, after `all`.
 _LAYERS = {
     "point-maze": ("point-maze",),
     "ant-maze-u": ("few-landmarks", "ant", "ant-maze-u"),
@@ -29,14 +29,14 @@ _LAYERS = {
     "reacher": ("few-landmarks", "arm", "reacher"),
     "pusher": ("few-landmarks", "arm", "pusher"),
 }
-# Layers of tasks without a preset; `derive.py` adds to them.
-_OTHER_LAYERS = ("few-landmarks", "other")
+# Layers in `paper` of tasks that the paper does not have.
+_OTHER_LAYERS = ("few-landmarks",)
 
-PRESET_TASKS = tuple(_LAYERS)
-"""Short names of the tasks with presets."""
+PAPER_TASKS = tuple(_LAYERS)
+"""Short names of the paper's tasks."""
 
 # By Gymnasium id: higl/AntMazeU-v0 is ant-maze-u.
-_SHORT_NAMES = {f"higl/{name.title().replace('-', '')}-v0": name for name in PRESET_TASKS}
+_SHORT_NAMES = {f"higl/{name.title().replace('-', '')}-v0": name for name in PAPER_TASKS}
 
 
 @cache
@@ -46,12 +46,10 @@ def _file(family: Preset) -> dict[str, Any]:
 
 @cache
 def _of_higl(task: str, family: Preset) -> Config:
-    """Return the settings of HIGL: all layers of a task, `best` over `paper`."""
-    families: tuple[Preset, ...] = ("paper",) if family == "paper" else ("paper", "best")
+    """Return the settings of HIGL: all layers of a task."""
     values: Layer = flat_config(Config()) | {"task": task, "preset": family}
-    for each in families:
-        for name in ("all", *_LAYERS.get(task, _OTHER_LAYERS)):
-            values |= flat(_file(each).get(name, {}))
+    for name in ("all", *(_LAYERS.get(task, _OTHER_LAYERS) if family == "paper" else ())):
+        values |= flat(_file(family).get(name, {}))
     return msgspec.convert(nested(values), Config)
 
 
@@ -80,11 +78,28 @@ def short_name(task: str) -> str:
     return _SHORT_NAMES.get(task, task)
 
 
-def has_preset(task: str) -> bool:
-    """Return whether a task's settings come from a preset; otherwise they are derived from its environment."""
-    return short_name(task) in PRESET_TASKS
+def is_derived(config: Config) -> bool:
+    """Return whether settings are derived from the environment: all but those of the paper for its own tasks."""
+    return config.preset != "paper" or short_name(config.task) not in PAPER_TASKS
+
+
+def is_derivable(name: str) -> bool:
+    """Return whether a setting (dotted name) is one of those that `derive.py` may set."""
+    return name in _DERIVABLE
+
+
+_DERIVABLE = {
+    "goal_unit",
+    "observe_achieved",
+    "time_limit",
+    *("low.hidden_entries", "low.angles"),
+    *("high.period", "high.subgoals", "high.subgoal_range", "high.reward_scale", "high.random_steps"),
+    *("adjacency.degree", "adjacency.every", "adjacency.epochs", "adjacency.all_pairs_up_to"),
+    "landmarks.start",
+    "evaluation.every",
+}
 
 
 def has_rewards(task: str) -> bool:
     """Return whether a task offers a dense and a sparse reward: ours do, and so do mazes built from our classes."""
-    return task in PRESET_TASKS or task.startswith("higl/")
+    return task in PAPER_TASKS or task.startswith("higl/")
