@@ -34,8 +34,11 @@ def walked(*trajectories: np.ndarray, places: int = 400) -> WalkedMap:
     return grown
 
 
-def add(grown: WalkedMap, trajectory: np.ndarray) -> None:
-    grown.add_episode(trajectory, trajectory[PERIOD::PERIOD])
+def add(grown: WalkedMap, trajectory: np.ndarray, targets: np.ndarray | None = None) -> None:
+    """Add a trajectory whose segments of ten steps were asked for where they went, or for other targets."""
+    targets = trajectory[PERIOD::PERIOD] if targets is None else targets
+    ends = np.minimum(np.arange(len(targets) + 1) * PERIOD, len(trajectory) - 1)
+    grown.add_episode(trajectory, targets, ends)
 
 
 def nearest(chart: Chart, *point: float) -> int:
@@ -134,7 +137,7 @@ def test_edges_take_the_time_of_a_good_segment_and_longer_if_walked_once_or_stuc
     grown = walked(*[way] * 20)
     still = np.tile(way[:1], (101, 1))
     for _ in range(5):
-        grown.add_episode(still, np.tile(np.float32([1.0, 0.0]), (10, 1)))
+        add(grown, still, np.tile(np.float32([1.0, 0.0]), (10, 1)))
     chart = grown.chart()
     ratio = chart.steps / (np.linalg.norm(chart.points[chart.start] - chart.points[chart.end], axis=1) / grown.speed)
     first = chart.start == nearest(chart, 0.0, 0.0)
@@ -216,7 +219,7 @@ def test_a_map_of_starts_from_which_nothing_moves_does_not_fill_up():
     grown, rng = WalkedMap(20, 2, PERIOD), np.random.default_rng(0)
     for _ in range(60):
         still = np.tile(rng.uniform(0, 5, (1, 2)).astype(np.float32), (21, 1))
-        grown.add_episode(still, still[PERIOD::PERIOD])
+        add(grown, still, still[PERIOD::PERIOD])
     assert 0 < len(grown) <= 20
     assert grown.visits.sum() == pytest.approx(60 * 21 / PERIOD, rel=1e-4)
     assert not grown.crossings.any()
@@ -312,9 +315,32 @@ WIDE = line((-1.0, 0.0), (-1.0, 4.0), (1.0, 4.0), (1.0, 0.0))
 
 
 def test_a_walker_leads_around_a_wall_to_a_goal_that_it_knows():
-    trajectory = walk(walked(WIDE, WIDE).chart(), (-1.0, 0.0), (1.0, 0.0), [WALL])
+    """It tries the straight line once, unless segments got stuck there before."""
+    grown = walked(WIDE, WIDE)
+    optimist = walk(grown.chart(), (-1.0, 0.0), (1.0, 0.0), [WALL])
+    assert np.linalg.norm(optimist[-1] - [1.0, 0.0]) < 0.2
+    assert optimist[:20, 0].max() > -0.2
+    assert len(optimist) < 2 * len(WIDE)
+    stuck = np.concatenate([line((-1.0, 0.0), (-0.1, 0.0)), np.full((3 * PERIOD, 2), (-0.1, 0.0), np.float32)])
+    add(grown, stuck, np.full((3, 2), (1.0, 0.0), np.float32))
+    trajectory = walk(grown.chart(), (-1.0, 0.0), (1.0, 0.0), [WALL])
     assert np.linalg.norm(trajectory[-1] - [1.0, 0.0]) < 0.2
+    assert trajectory[:20, 0].max() < -0.8
     assert len(trajectory) < 1.2 * len(WIDE)
+
+
+def test_a_segment_ends_on_arrival_or_when_its_time_is_over():
+    walker = Walker(walked(WIDE, WIDE).chart(), PERIOD)
+    here, goal = np.array([-1.0, 0.0]), np.array([1.0, 0.0])
+    walker = walker.see(here)
+    assert walker.is_due(here), "no segment is under way"
+    target, walker = walker.target(here, goal, None)
+    there = here + 0.8 * (target - here)
+    for step in range(1, PERIOD):
+        walker = walker.see(here)
+        assert not walker.is_due(here)
+        assert walker.is_due(there) == (step >= 2), "not at once: planning takes longer than a step"
+    assert walker.see(here).is_due(here)
 
 
 def test_without_the_map_the_wall_stops_it():
@@ -352,7 +378,7 @@ def test_a_walker_that_is_stuck_on_its_way_to_an_unknown_goal_tries_far_from_the
     assert path_to_unknown(grown, (3.0, 0.0))[1] < 1.0
     for place in (0.0, 0.3, 0.6, 0.9):
         against = np.full((PERIOD * 4 + 1, 2), (0.0, place), np.float32)
-        grown.add_episode(against, np.full((4, 2), (3.0, 0.0), np.float32))
+        add(grown, against, np.full((4, 2), (3.0, 0.0), np.float32))
     assert path_to_unknown(grown, (3.0, 0.0))[1] > 2.0
 
 
@@ -372,7 +398,7 @@ def test_progress_is_how_much_closer_the_latest_segments_led():
     trajectory = line((0.0, 0.0), (4.0, 0.0))
     add(grown, trajectory)
     assert grown.progress == pytest.approx(1.0, abs=1e-5)
-    grown.add_episode(trajectory, np.tile([0.0, 3.0], (4, 1)))
+    add(grown, trajectory, np.tile([0.0, 3.0], (4, 1)))
     away = np.hypot(np.arange(5.0), 3.0)
     assert grown.progress == pytest.approx((4 + np.sum(away[:-1] - away[1:])) / 8, abs=1e-5)
     for _ in range(60):

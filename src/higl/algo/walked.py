@@ -386,12 +386,13 @@ class Walker:
     def _in_sight(self, achieved: np.ndarray, desired: np.ndarray, way: float) -> bool:
         """Return whether the straight line to a goal is shorter than a way along the map, and nothing seems in between.
 
-        Of late, no segment was stuck at any landmark close to the line.
+        Of late, no segment was stuck at any landmark close to the line, nor where the body is.
         """
         offset = desired - achieved
         away = max(float(np.linalg.norm(offset)), 1e-6)
         along = np.clip((self.chart.points - achieved) @ offset / away, 0.0, away)
         aside = np.linalg.norm(self.chart.points - achieved - along[:, None] * offset / away, axis=1)
+        aside[self.node] = 0.0
         return away / float(self.chart.speed) < way and not (self.vain[aside < _ASIDE] > _SMOOTH).any()
 
     def _stop(self, achieved: np.ndarray, goal: np.ndarray, last: int, before: np.ndarray) -> tuple[int, np.ndarray]:
