@@ -325,8 +325,8 @@ def test_a_walker_leads_around_a_wall_to_a_goal_that_it_knows():
     add(grown, stuck, np.full((3, 2), (1.0, 0.0), np.float32))
     trajectory = walk(grown.chart(), (-1.0, 0.0), (1.0, 0.0), [WALL])
     assert np.linalg.norm(trajectory[-1] - [1.0, 0.0]) < 0.2
-    assert trajectory[:20, 0].max() < -0.8
-    assert len(trajectory) < 1.2 * len(WIDE)
+    assert trajectory[:20, 0].max() < -0.8, "where segments got stuck, it does not try"
+    assert len(trajectory) < 1.5 * len(WIDE)
 
 
 def test_a_segment_ends_on_arrival_or_when_its_time_is_over():

@@ -312,6 +312,8 @@ class Walker:
         self.vain = chart.vain
         self.least, self.idle = np.inf, 0
         """The shortest way to the goal so far, and the segments since then."""
+        self.cautious = False
+        """Whether a segment was stuck in this episode: then no straight line across the map is tried."""
         self.node = self.frontier = -1
         self.roaming, self.heading = 0, np.zeros(0)
         self.adventurous: bool | None = None
@@ -353,6 +355,8 @@ class Walker:
         if self.attempt is None or not is_stuck(self.attempt[2], achieved, self.attempt[3], self.judged):
             return walker
         node, hop, _, _ = self.attempt
+        if not self.cautious:  # from now on along the map: what was close on a straight line may be far
+            walker.cautious, walker.least, walker.idle = True, np.inf, 0
         walker.vain = self.vain.copy()
         walker.vain[node] += _IMPATIENCE
         if hop >= 0:
@@ -369,7 +373,7 @@ class Walker:
 
         way, before = dijkstra(self.edges, indices=self.node, return_predecessors=True)
         last, known = last_landmark(self.chart, self.vain, way, desired)
-        if known and self._in_sight(achieved, desired, way[last]):
+        if known and not self.cautious and self._in_sight(achieved, desired, way[last]):
             last = self.node
         if rng is None:
             hop, target = self._stop(achieved, desired, last, before)
@@ -386,13 +390,12 @@ class Walker:
     def _in_sight(self, achieved: np.ndarray, desired: np.ndarray, way: float) -> bool:
         """Return whether the straight line to a goal is shorter than a way along the map, and nothing seems in between.
 
-        Of late, no segment was stuck at any landmark close to the line, nor where the body is.
+        Of late, no segment was stuck at any landmark close to the line.
         """
         offset = desired - achieved
         away = max(float(np.linalg.norm(offset)), 1e-6)
         along = np.clip((self.chart.points - achieved) @ offset / away, 0.0, away)
         aside = np.linalg.norm(self.chart.points - achieved - along[:, None] * offset / away, axis=1)
-        aside[self.node] = 0.0
         return away / float(self.chart.speed) < way and not (self.vain[aside < _ASIDE] > _SMOOTH).any()
 
     def _stop(self, achieved: np.ndarray, goal: np.ndarray, last: int, before: np.ndarray) -> tuple[int, np.ndarray]:
