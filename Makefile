@@ -59,10 +59,11 @@ bench: $(STAMP) ## time env.step, and compare killed and resumed runs
 
 # The CPU build of PyTorch is enough. It is installed first, so that Stable-Baselines3 does not choose another one.
 PEERS := .peers
-peers: | $(PY) ## create .peers: Stable-Baselines3, for benchmarks/peers.py
+peers: | $(PY) ## create .peers: Stable-Baselines3 and MuJoCo, for benchmarks/peers.py and time_to_solved.py
 	$(PY) -m venv $(PEERS)
 	$(PEERS)/bin/pip install --quiet torch==2.13.0
 	$(PEERS)/bin/pip install --quiet stable-baselines3==2.9.2
+	$(PEERS)/bin/pip install --quiet mujoco==4.0.0
 
 # The variable silences the notice that support for Material for MkDocs ends in May 2027.
 docs: $(STAMP) ## build the documentation into site/

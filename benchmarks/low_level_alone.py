@@ -96,7 +96,8 @@ def main(args: Args) -> None:
         learner.remember(episode)
         key = jax.random.fold_in(learner.key, learner.episodes)
         learner.train_low(key, jnp.asarray(len(episode)))
-        metrics = episode_metrics(config, episode) | low_value_metrics(config, learner.stages.low, low, view, episode)
+        rewards, metrics = jax.device_get(learner.state.low.rewards), episode_metrics(config, episode)
+        metrics |= low_value_metrics(config, learner.stages.low, low, rewards, view, episode)
         rows.append(metrics | {"fallen": on_its_back(episode.observation[-1])})
         if learner.steps >= due:
             due += WINDOW

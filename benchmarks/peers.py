@@ -32,6 +32,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 from worlds import WORLDS, GoalWorld, world_steps
 
@@ -98,8 +99,8 @@ def train_higl(world: str, seed: int, steps: int) -> Curve:
     return curve
 
 
-def train_peer(method: str, world: str, seed: int, steps: int) -> Curve:
-    """Train an agent of Stable-Baselines3 with hindsight replay."""
+def make_peer(method: str, make_env: Callable[[], gymnasium.Env], seed: int, steps: int) -> tuple[Any, Act]:
+    """Return an agent of Stable-Baselines3 with hindsight replay, and how it acts without exploration."""
     # Neither package is among higl's: this runs in an environment of its own.
     import torch  # ty: ignore[import-not-found]
     from stable_baselines3 import SAC, TD3, HerReplayBuffer  # ty: ignore[import-not-found]
@@ -107,8 +108,7 @@ def train_peer(method: str, world: str, seed: int, steps: int) -> Curve:
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # ty: ignore[import-not-found]
 
     torch.set_num_threads(1)
-    curve = Curve(world, steps)
-    env = DummyVecEnv([partial(WORLDS[world], "train")])
+    env = DummyVecEnv([make_env])
     # A buffer of all steps learns the same as the default of a million, and is searched faster.
     options: dict[str, Any] = {"learning_starts": 1000, "buffer_size": steps}
     if method == "sac-tuned":
@@ -131,6 +131,14 @@ def train_peer(method: str, world: str, seed: int, steps: int) -> Curve:
         if isinstance(env, VecNormalize):
             observation = env.normalize_obs(observation)
         return agent.predict(observation, state, deterministic=True)
+
+    return agent, act
+
+
+def train_peer(method: str, world: str, seed: int, steps: int) -> Curve:
+    """Train an agent of Stable-Baselines3."""
+    curve = Curve(world, steps)
+    agent, act = make_peer(method, partial(WORLDS[world], "train"), seed, steps)
 
     def after_step(*_: Any) -> bool:
         curve.measure_if_due(agent.num_timesteps, act)

@@ -303,6 +303,12 @@ WORLDS: dict[str, Callable[..., GoalWorld]] = {
 }
 """The worlds and their variations, by name. Each takes the mode."""
 
+# As Gymnasium ids for the command line: `worlds:worlds/lift-v0`, and `worlds:worlds/lift-test-v0` with the far goal.
+for _name, _make in WORLDS.items():
+    for _id, _mode in ((f"worlds/{_name}-v0", "train"), (f"worlds/{_name}-test-v0", "test")):
+        if _id not in gymnasium.registry:
+            gymnasium.register(_id, _make, kwargs={"mode": _mode}, disable_env_checker=True, order_enforce=False)
+
 STEPS = {"shelves": 60_000, "key-door": 20_000, "torque-arm": 15_000, "lift": 30_000}
 """Steps within which each kind of world is to be learned."""
 

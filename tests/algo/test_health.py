@@ -11,12 +11,21 @@ from higl.algo import td3
 from higl.algo.adjacency import CellMatrix
 from higl.algo.episodes import Episode
 from higl.algo.forward import Layer
-from higl.algo.health import adjacency_metrics, episode_metrics, high_value_metrics, low_value_metrics, segment_metrics
+from higl.algo.health import (
+    ValueWatch,
+    adjacency_metrics,
+    episode_metrics,
+    high_value_metrics,
+    low_value_metrics,
+    segment_metrics,
+)
 from higl.algo.subgoals import low_view, no_statistics
 from higl.settings.config import AdjacencyConfig
 
 CONFIG = tiny_config(high={"period": 2, "discount": 0.5, "reward_scale": 0.1}, low={"discount": 0.5})
 VIEW = low_view(CONFIG.low, no_statistics(SPACES.observation))
+# With a discount of 0.5, values between -6 and 2 are possible.
+REWARDS = td3.RewardRange(np.float32(-3.0), np.float32(1.0))
 
 
 def walk() -> Episode:
@@ -92,8 +101,8 @@ def constant_networks(value: float, actions: int) -> td3.Networks:
 def test_values_against_returns_by_hand():
     low = td3.TD3(CONFIG.low, 5, (1.0, 1.0))
     high = td3.TD3(CONFIG.high, 5, (3.0, 2.0))
-    metrics = low_value_metrics(CONFIG, low, constant_networks(-4.0, SPACES.action), VIEW, walk())
-    metrics |= high_value_metrics(CONFIG, high, constant_networks(-7.0, SPACES.goal), walk())
+    metrics = low_value_metrics(CONFIG, low, constant_networks(-4.0, SPACES.action), REWARDS, VIEW, walk())
+    metrics |= high_value_metrics(CONFIG, high, constant_networks(-7.0, SPACES.goal), REWARDS, walk())
     assert metrics["low/value"] == pytest.approx(-4.0)
     assert metrics["low/saturated"] == 0.0
     # Segments of two steps: the first step's reward, then half the value at the second; of one step: its value.
@@ -107,7 +116,7 @@ def test_values_against_returns_by_hand():
 def test_a_time_limit_that_bootstraps_adds_the_last_value_to_the_return():
     high = td3.TD3(CONFIG.high, 5, (3.0, 2.0))
     config = replace(CONFIG, time_limit="bootstrap")
-    metrics = high_value_metrics(config, high, constant_networks(-7.0, SPACES.goal), walk())
+    metrics = high_value_metrics(config, high, constant_networks(-7.0, SPACES.goal), REWARDS, walk())
     assert metrics["high/return"] == pytest.approx(0.1 * (-2 - 0.5 - 0.25) - 7.0 / 8)
 
 
@@ -146,5 +155,38 @@ def test_saturated_are_the_actors_own_actions():
     networks = constant_networks(-4.0, SPACES.action)
     actor = (Layer(networks.actor[0].weight, np.array([9.0, 0.0], np.float32)),)
     episode = replace(walk(), action=np.ones((5, 2), np.float32))  # with exploration
-    told = low_value_metrics(CONFIG, low, networks._replace(actor=actor), VIEW, episode)
+    told = low_value_metrics(CONFIG, low, networks._replace(actor=actor), REWARDS, VIEW, episode)
     assert told["low/saturated"] == pytest.approx(1 / 2)
+
+
+@pytest.mark.parametrize(("value", "share"), [(-6.7, 0), (-6.9, 1), (1.9, 0), (2.7, 0), (2.9, 1)])
+def test_values_more_than_a_tenth_outside_the_possible_range_are_impossible(value, share):
+    low, high = td3.TD3(CONFIG.low, 5, (1.0, 1.0)), td3.TD3(CONFIG.high, 5, (3.0, 2.0))
+    metrics = low_value_metrics(CONFIG, low, constant_networks(value, SPACES.action), REWARDS, VIEW, walk())
+    metrics |= high_value_metrics(CONFIG, high, constant_networks(value, SPACES.goal), REWARDS, walk())
+    for level in ("low", "high"):
+        assert (metrics[f"{level}/possible_low"], metrics[f"{level}/possible_high"]) == (-6.0, 2.0)
+        assert metrics[f"{level}/impossible"] == share
+
+
+def test_nothing_is_impossible_before_the_first_reward():
+    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0))
+    rewards = td3.RewardRange(np.float32(0.0), np.float32(0.0))
+    metrics = high_value_metrics(CONFIG, high, constant_networks(-7.0, SPACES.goal), rewards, walk())
+    assert metrics["high/impossible"] == 0.0
+
+
+def test_impossible_values_are_reported_once_and_again_when_they_have_doubled():
+    watch = ValueWatch()
+    counts = []
+    for share in (0.05, 0.2, 0.3, 0.4, 0.1):
+        for level in ("low", "high"):
+            names = {"impossible": share * (level == "high"), "possible_low": -64, "possible_high": 0, "value": -433.2}
+            watch.see({f"{level}/{name}": value for name, value in names.items()})
+        found = watch.warnings()
+        counts.append(len(found))
+        if found:
+            assert found[0].startswith(f"{share:.0%} of the high level's values are impossible: ")
+            assert "rewards allow -64 to 0, high/value is -433.2" in found[0]
+    assert counts == [0, 1, 0, 1, 0]
+    assert watch.warnings() == []

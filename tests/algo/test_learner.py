@@ -502,3 +502,15 @@ def test_the_measure_of_similarity_is_a_setting(discard, old_ones):
     learner.remember(episode(learner, 1, steps=7))
     filled = int(np.asarray(learner.state.novelty.queue.filled).sum())
     assert filled == (13 + 8 if old_ones else 8)
+
+
+@pytest.mark.parametrize(("preset", "bounded"), [("paper", False), ("best", True)])
+def test_targets_of_both_levels_are_bounded_except_in_the_paper(preset, bounded):
+    learner = Learner(changed(CONFIG, preset=preset), SPACES)
+    assert (learner.stages.low.bounded, learner.stages.high.bounded) == (bounded, bounded)
+    learner.learn(episode(learner, 0))
+    low, high = learner.state.low.rewards, learner.state.high.rewards
+    # Sparse rewards of segments of five steps, a tenth of them; the low level's are distances.
+    assert (float(high.low), float(high.high)) == pytest.approx((-0.5, 0.0))
+    assert float(low.low) < -1.0
+    assert float(low.high) == 0.0

@@ -34,8 +34,8 @@ def config(**changes) -> LevelConfig:
     return LevelConfig(**(values | changes))
 
 
-def learner(**changes) -> td3.TD3:
-    return td3.TD3(config(**changes), INPUT, SCALE)
+def learner(*, bounded: bool = False, **changes) -> td3.TD3:
+    return td3.TD3(config(**changes), INPUT, SCALE, bounded=bounded)
 
 
 def batch(seed: int) -> td3.Batch:
@@ -99,8 +99,9 @@ class Adam:
 class Oracle:
     """TD3 in NumPy, double precision, gradients by finite differences."""
 
-    def __init__(self, settings: LevelConfig, state: td3.TD3State, *, pull: bool):
-        self.settings, self.pull = settings, pull
+    def __init__(self, settings: LevelConfig, state: td3.TD3State, *, pull: bool, bounded: bool = False):
+        self.settings, self.pull, self.bounded = settings, pull, bounded
+        self.rewards = [0.0]
         self.actor, self.critics = Vector(state.networks.actor), Vector(state.networks.critics)
         self.target_actor, self.target_critics = Vector(state.targets.actor), Vector(state.targets.critics)
         self.actor_adam = Adam.of(settings.actor_learning_rate, self.actor.values)
@@ -130,8 +131,12 @@ class Oracle:
         actor = self.target_actor.tree(self.target_actor.values)
         action = np.clip(self.act(actor, batch.next_input) + noise, np.negative(SCALE), SCALE)
         critics = self.target_critics.tree(self.target_critics.values)
-        values = [self.value(critic, batch.next_input, action) for critic in critics]
-        return batch.reward + batch.discount * np.min(values, axis=0)
+        value = np.min([self.value(critic, batch.next_input, action) for critic in critics], axis=0)
+        self.rewards += list(batch.reward)
+        if self.bounded:
+            most = 1 / (1 - self.settings.discount)
+            value = np.minimum(np.maximum(value, most * min(self.rewards)), most * max(self.rewards))
+        return batch.reward + batch.discount * value
 
     def critic_loss(self, values: np.ndarray, batch: td3.Batch, target: np.ndarray) -> float:
         loss = 0.0
@@ -166,20 +171,27 @@ def pull_loss(action: jax.Array) -> tuple[jax.Array, td3.Info]:
     return loss, {"pull": loss}
 
 
-@pytest.mark.parametrize("changes", [{}, {"policy_period": 2}, {"layer_norm": True}], ids=str)
+# With a discount this small, rewards allow so little that most values are cut off.
+BOUNDED = {"bounded": True, "discount": 1e-3, "policy_period": 2}
+
+
+@pytest.mark.parametrize("changes", [{}, {"policy_period": 2}, {"layer_norm": True}, BOUNDED], ids=str)
 @pytest.mark.parametrize("pull", [False, True], ids=["plain", "with a further loss"])
 def test_updates_equal_those_of_the_oracle(changes, pull):
     """Three updates in a row: networks, targets and (through the later ones) the state of both optimisers."""
     with jax.enable_x64():
         fixed = learner(**changes)
         state = td3.init(fixed, jax.random.key(0))
-        oracle = Oracle(fixed.config, state, pull=pull)
+        oracle = Oracle(fixed.config, state, pull=pull, bounded=fixed.bounded)
         update = jax.jit(lambda state, batch, key: td3.update(fixed, state, batch, key, pull_loss if pull else None))
         for number in range(3):
             key = jax.random.key(number + 10)
             draws = np.asarray(jax.random.normal(key, (BATCH, ACTION)))
-            state, info = update(state, batch(number), key)
-            expected = oracle.update(batch(number), draws)
+            transitions = batch(number)
+            if fixed.bounded:
+                transitions = transitions._replace(reward=0.01 * transitions.reward)
+            state, info = update(state, transitions, key)
+            expected = oracle.update(transitions, draws)
             for name, value in expected.items():
                 assert float(info[name]) == pytest.approx(value, rel=1e-9), name
             for name, ours, theirs in (
@@ -213,10 +225,43 @@ def test_values_do_not_bootstrap_after_the_end():
     fixed = learner()
     state = td3.init(fixed, jax.random.key(0))
     ended = batch(0)._replace(discount=np.zeros(BATCH))
-    target = td3.td_target(fixed, state.targets, ended, jax.random.key(1))
+    target = td3.td_target(fixed, state.targets, state.rewards, ended, jax.random.key(1))
     np.testing.assert_allclose(target, ended.reward, rtol=1e-6)
-    going_on = td3.td_target(fixed, state.targets, ended._replace(discount=np.ones(BATCH)), jax.random.key(1))
-    assert (np.abs(going_on - ended.reward) > 1e-3).all()
+    going_on = ended._replace(discount=np.ones(BATCH))
+    target = td3.td_target(fixed, state.targets, state.rewards, going_on, jax.random.key(1))
+    assert (np.abs(target - ended.reward) > 1e-3).all()
+
+
+def test_possible_values_by_hand():
+    rewards = td3.RewardRange(np.float32(-2.0), np.float32(0.5))
+    assert td3.possible_values(0.9, rewards) == pytest.approx((-20.0, 5.0))
+    assert np.isfinite(td3.possible_values(1.0, td3.RewardRange(np.float32(0.0), np.float32(0.0)))).all()
+
+
+def test_the_range_of_rewards_only_grows():
+    rewards = td3.init(learner(), jax.random.key(0)).rewards
+    ranges = []
+    for reward in ([-1.0, -3.0], [2.0, -2.0], [0.5]):
+        rewards = td3.wider_range(rewards, jnp.asarray(reward))
+        ranges.append((float(rewards.low), float(rewards.high)))
+    assert ranges == [(-3.0, 0.0), (-3.0, 2.0), (-3.0, 2.0)]
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_values_of_states_that_nothing_trains_run_away_unless_targets_are_bounded(bounded):
+    """A value that bootstraps from farther out in its own direction grows with every update."""
+    fixed = learner(bounded=bounded, discount=0.9, critic_weight_decay=0.0)
+    state = td3.init(fixed, jax.random.key(0))
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(64, INPUT)).astype(np.float32)
+    action = rng.uniform(-1, 1, (64, ACTION)).astype(np.float32) * np.float32(SCALE)
+    discount = np.full(64, 0.9, np.float32)
+    transitions = jax.tree.map(jnp.asarray, td3.Batch(x, action, np.full(64, -1, np.float32), 3 * x, discount))
+    update = jax.jit(lambda state, key: td3.update(fixed, state, transitions, key))
+    info = {}
+    for number in range(1000):
+        state, info = update(state, jax.random.key(number))
+    assert (-10.0 <= float(info["target"]) <= 0.0) == bounded
 
 
 def test_targets_start_equal_to_the_networks_but_are_not_the_same_arrays():

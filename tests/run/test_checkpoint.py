@@ -251,6 +251,7 @@ def config() -> Config:
 
 
 WALKED = {
+    "preset": "best",
     "landmarks.graph": "walked",
     "landmarks.coverage": 12,
     "low.normalise": True,

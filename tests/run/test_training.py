@@ -116,7 +116,25 @@ def test_a_run_that_reaches_its_success_is_finished(tmp_path):
     assert read_facts(tmp_path / "broken")["saved_step"] == 200
 
 
+def test_impossible_values_are_reported_in_the_log_and_on_the_console(tmp_path):
+    config, watcher = settings(steps=40), Watcher()
+    source = Source(config.task)
+    env = source.training_env(num_envs=1, observe_achieved=False, processes=False)
+    test_env = source.test_env(observe_achieved=False)
+    with open_training(tmp_path / "run", config, env, test_env, new=True, progress=watcher) as training:
+        state = training.learner.state
+        critics = state.high.networks.critics
+        far = tuple((*critic[:-1], critic[-1]._replace(bias=critic[-1].bias - 1e4)) for critic in critics)
+        high = state.high._replace(networks=state.high.networks._replace(critics=far))
+        training.learner.state = state._replace(high=high)
+        training.run()
+    assert [text for text in watcher.warnings if "of the high level's values are impossible: rewards allow -" in text]
+    assert not [text for text in watcher.warnings if "low level" in text]
+    assert "of the high level's values are impossible" in (tmp_path / "run" / "log.txt").read_text()
+
+
 WALKED = {
+    "preset": "best",
     "landmarks.graph": "walked",
     "landmarks.coverage": 12,
     "low.normalise": True,
@@ -125,7 +143,7 @@ WALKED = {
 }
 ALGORITHMS = {
     "higl": {},
-    "hrac": {"algo": "hrac"},
+    "hrac": {"algo": "hrac", "preset": "best"},
     "hiro": {"algo": "hiro", "high.relabel": True},
     "higl-two-envs": {"num_envs": 2, "novelty.discard": "adjacency", "landmarks.pseudo": "automatic"},
     "walked": WALKED,

@@ -101,10 +101,11 @@ class Stages:
         self.config, self.spaces = config, spaces
         self.limit = subgoal_limit(config, spaces)
         self.affine = affine_of(config.precision)
+        bounded = config.bounds_targets
         low_size = low_input_size(config.low, spaces.observation, spaces.goal)
-        self.low = td3.TD3(config.low, low_size, (1.0,) * spaces.action, self.affine)
+        self.low = td3.TD3(config.low, low_size, (1.0,) * spaces.action, self.affine, bounded)
         scale = tuple(float(x) for x in self.limit)
-        self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale, self.affine)
+        self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale, self.affine, bounded)
         self.insert = jax.jit(insert, donate_argnums=0)
         self.update_queue = QueueUpdate(config.novelty)
         self.train_low = jax.jit(self._train_low, donate_argnums=0)
@@ -309,11 +310,12 @@ class Learner:
     def _episode_metrics(self, episode: Episode) -> Metrics:
         """Return what an episode shows of the learner's health, before it is learned from."""
         config, stages, state = self.config, self.stages, self.state
-        low, high, seen = jax.device_get((state.low.networks, state.high.networks, state.seen))
+        low, high = ((level.networks, level.rewards) for level in (state.low, state.high))
+        low, high, seen = jax.device_get((low, high, state.seen))
         metrics = episode_metrics(config, episode)
-        metrics |= low_value_metrics(config, stages.low, low, low_view(config.low, seen), episode)
+        metrics |= low_value_metrics(config, stages.low, *low, low_view(config.low, seen), episode)
         if self.map is None:
-            metrics |= high_value_metrics(config, stages.high, high, episode)
+            metrics |= high_value_metrics(config, stages.high, *high, episode)
         else:
             metrics |= {"map/landmarks": float(len(self.map)), "map/radius": float(self.map.radius)}
             metrics |= {"map/speed": self.map.speed, "map/progress": self.map.progress}

@@ -28,13 +28,21 @@ class Networks(NamedTuple):
     critics: tuple[MLP, MLP]
 
 
+class RewardRange(NamedTuple):
+    """The smallest and the largest reward learned from so far, and 0, which is what follows the end of an episode."""
+
+    low: Array
+    high: Array
+
+
 class TD3State(NamedTuple):
-    """All that TD3 learns, and the number of updates so far."""
+    """All that TD3 learns, the range of the rewards it learned from, and the number of updates so far."""
 
     networks: Networks
     targets: Networks
     actor_optimiser: Any
     critic_optimiser: Any
+    rewards: RewardRange
     updates: jax.Array
 
 
@@ -52,13 +60,15 @@ class Batch(NamedTuple):
 class TD3:
     """The fixed part of a TD3 learner: its settings, the size of its input, and the largest action of its actor [A].
 
-    The sigmas of the settings are in the units of the actor's actions. `affine` is how its networks multiply.
+    The sigmas of the settings are in the units of the actor's actions. `affine` is how its networks multiply. If
+    `bounded`, targets stay within the values that rewards allow.
     """
 
     config: LevelConfig
     input_size: int
     action_scale: tuple[float, ...]
     affine: Affine = affine
+    bounded: bool = False
 
     @property
     def actor_optimiser(self) -> optax.GradientTransformation:
@@ -88,6 +98,7 @@ def init(td3: TD3, key: jax.Array) -> TD3State:
         jax.tree.map(jnp.copy, networks),
         td3.actor_optimiser.init(networks.actor),
         td3.critic_optimiser.init(networks.critics),
+        RewardRange(jnp.zeros(()), jnp.zeros(())),
         jnp.zeros((), jnp.int32),
     )
 
@@ -111,13 +122,34 @@ def policy_value(td3: TD3, networks: Networks, x: Array) -> Array:
     return xp.minimum(*critic_values(td3, networks.critics, x, action))
 
 
-def td_target(td3: TD3, targets: Networks, batch: Batch, key: jax.Array) -> jax.Array:
-    """Return the TD target [B]: clipped double Q at the target policy's action, smoothed by clipped noise."""
+# Steps that count at the most, so that rewards without a discount bound values too.
+_LONGEST = 1e6
+
+
+def possible_values(discount: float, rewards: RewardRange) -> tuple[Array, Array]:
+    """Return the smallest and the largest discounted return of rewards in a range: [], []. NumPy or JAX."""
+    steps = 1.0 / max(1.0 - discount, 1.0 / _LONGEST)
+    return rewards.low * steps, rewards.high * steps
+
+
+def wider_range(rewards: RewardRange, reward: jax.Array) -> RewardRange:
+    """Return a range that has been extended to further rewards [B]."""
+    return RewardRange(jnp.minimum(rewards.low, reward.min()), jnp.maximum(rewards.high, reward.max()))
+
+
+def td_target(td3: TD3, targets: Networks, rewards: RewardRange, batch: Batch, key: jax.Array) -> jax.Array:
+    """Return the TD target [B]: clipped double Q at the target policy's action, smoothed by clipped noise.
+
+    If `bounded`, the next state's value counts as no lower and no higher than the rewards of the range allow. Where
+    nothing trains a value, as in the last state before a time limit, it could grow without end otherwise.
+    """
     scale, limit = jnp.asarray(td3.action_scale), td3.config.target_noise_clip
     noise = jax.random.normal(key, batch.action.shape) * td3.config.target_noise
     action = actor_action(targets.actor, scale, batch.next_input, td3.affine) + jnp.clip(noise, -limit, limit)
     action = jnp.clip(action, -scale, scale)
     value = jnp.minimum(*critic_values(td3, targets.critics, batch.next_input, action))
+    if td3.bounded:
+        value = jnp.clip(value, *possible_values(td3.config.discount, rewards))
     return batch.reward + batch.discount * value
 
 
@@ -152,7 +184,8 @@ def update(
     td3: TD3, state: TD3State, batch: Batch, key: jax.Array, action_loss: ActionLoss | None = None
 ) -> tuple[TD3State, Info]:
     """Update the critics, and every `policy_period` updates the actor and the targets."""
-    target = td_target(td3, state.targets, batch, key)
+    rewards = wider_range(state.rewards, batch.reward)
+    target = td_target(td3, state.targets, rewards, batch, key)
     grads, info = jax.grad(lambda c: critic_loss(td3, c, batch, target), has_aux=True)(state.networks.critics)
     critics, critic_optimiser = descend(td3.critic_optimiser, state.networks.critics, grads, state.critic_optimiser)
 
@@ -162,11 +195,11 @@ def update(
         actor, actor_optimiser = descend(td3.actor_optimiser, actor, grads, state.actor_optimiser)
         networks = Networks(actor, critics)
         targets = cast(Networks, optax.incremental_update(networks, state.targets, td3.config.soft_update))
-        return TD3State(networks, targets, actor_optimiser, critic_optimiser, state.updates + 1), info
+        return TD3State(networks, targets, actor_optimiser, critic_optimiser, rewards, state.updates + 1), info
 
     def leave_policy(state: TD3State) -> tuple[TD3State, Info]:
         networks = state.networks._replace(critics=critics)
-        kept = TD3State(networks, state.targets, state.actor_optimiser, critic_optimiser, state.updates + 1)
+        kept = TD3State(networks, state.targets, state.actor_optimiser, critic_optimiser, rewards, state.updates + 1)
         return kept, zeros_like_result(update_policy, state)[1]
 
     if td3.config.policy_period == 1:

@@ -21,6 +21,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from higl.algo.episodes import Episode, collect_episode, collect_episodes, explores
+from higl.algo.health import ValueWatch
 from higl.algo.learner import Learner
 from higl.errors import EpisodeError
 from higl.run.measure import Evaluation, greedy_episodes
@@ -45,6 +46,7 @@ class Loop:
         self.evaluated: list[Episode] = []
         """Episodes of the last evaluation."""
         self.stop_signal: int | None = None
+        self._values = ValueWatch()
         self._seconds_before = 0.0
         self._started = time.perf_counter()
 
@@ -100,6 +102,7 @@ class Loop:
             for episode in episodes:
                 metrics = {"seconds/collect": collecting} | learner.learn(episode)
                 place = {"step": learner.steps, "episode": learner.episodes, "time": round(self.seconds, 3)}
+                self._values.see(metrics)
                 self.observers.episode(place | metrics)
             every = config.evaluation.every
             if before // every < learner.steps // every or learner.steps >= config.steps:
@@ -141,6 +144,8 @@ class Loop:
             _check_finite(episodes)
         self.evaluated = episodes
         self.observers.evaluation(Evaluation.of(episodes).row(learner.steps, self.seconds))
+        for text in self._values.warnings():
+            self.observers.warn(f"step {learner.steps:,}: {text}")
 
 
 def train_in_memory(loop: Loop) -> None:

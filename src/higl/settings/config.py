@@ -244,6 +244,11 @@ class Config:
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     @property
+    def bounds_targets(self) -> bool:
+        """Whether the TD targets of both levels stay within what rewards allow: in all runs but those of the paper."""
+        return self.preset != "paper"
+
+    @property
     def uses_landmarks(self) -> bool:
         """Whether the high level is guided by landmarks (HIGL)."""
         return self.algo == "higl" and self.landmarks.coverage + self.landmarks.novelty > 0
