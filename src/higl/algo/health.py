@@ -96,7 +96,7 @@ def high_value_metrics(
     """
     segments = high_rows(config, episode)
     discounts = config.high.discount ** np.arange(len(segments.reward))
-    states = np.append(episode.segments(config.high.period)[0], len(episode))
+    states = np.append(episode.segments[0], len(episode))
     values = policy_value(high, networks, high_input(episode.observation[states], episode.desired[states]))
     after = (1.0 - segments.end[-1]) * config.high.discount ** len(segments.reward) * values[-1]
     return {
