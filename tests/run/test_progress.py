@@ -51,7 +51,7 @@ def test_speed_leaves_out_the_first_episode(clock):
     assert (recent.speed, recent.seconds_left) == (500.0, 17.0)
     assert recent.stage_shares() == {"low": 0.75, "high": 0.25}
     assert status_line(recent) == (
-        "step 1,500 of 10,000: success 100%, return -50.0, landmarks 40; 500 steps/s, 17s left"
+        "step 1,500 of 10,000: training, exploring: success 100%, return -50.0, landmarks 40; 500 steps/s, 17s left"
     )
 
 
