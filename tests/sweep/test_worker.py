@@ -14,7 +14,6 @@ from higl.sweep.launch import WORKER
 from higl.sweep.worker import wait_for_folder
 
 
-
 def test_worker_runs_the_command_line(tmp_path):
     command = [sys.executable, *WORKER, str(os.getpid()), str(tmp_path), "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
