@@ -105,6 +105,7 @@ def test_a_policy_that_walks_a_map_and_a_task_with_a_module(tmp_path):
     assert "higl export" not in text
     assert re.findall(r"^higl (\w+) PATH_OF_THIS_FOLDER --trust ", text, re.MULTILINE) == ["eval", "render"]
     assert "imports the module `support.tiny`" in text
+    assert f"| task | `{tiny.TASK}`, its own reward |" in text
     numbers = sum(array.size for layer in policy.low_actor for array in layer)
     assert f"hidden layers 8, 8 (low level); {numbers} numbers |" in text
     assert policy.chart is not None

@@ -89,3 +89,13 @@ def test_every_one_of_several_curves_on_top_of_each_other_can_be_seen(tmp_path):
         seen = (picture == np.round(255 * np.array(to_rgb(curve.colour)))).all(axis=-1)
         assert seen.sum() > 50, curve.label
     assert len({curve.mark for curve in panel.curves}) == 4
+
+
+def test_panels_share_the_width_of_the_figure(tmp_path):
+    """A panel of one curve, which has no marks, beside one of several."""
+    runs = [*flat_runs(tmp_path / "several"), read_run(synthetic_run(tmp_path / "one", "pusher", snapshots=0))]
+    figure = draw_curves(evaluation_panels(runs))
+    FigureCanvasAgg(figure).draw()
+    widths = [axes.get_position().width for axes in figure.axes]
+    assert len(widths) == 2
+    assert min(widths) > 0.35

@@ -14,7 +14,7 @@ from higl.errors import SettingsError
 from higl.run.held import OTHER_SETTINGS, HeldRun, find_held_run, other_settings_text
 from higl.run.naming import run_name
 from higl.run.process import prepare_process
-from higl.run.reading import how_to_continue, is_run, read_facts
+from higl.run.reading import how_to_continue, how_to_evaluate, is_run, read_facts
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differences
 from higl.settings.layers import build_config, given_settings, setting_types
@@ -131,7 +131,7 @@ def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
     if steps > config.steps:
         raise SettingsError(other_settings_text(out, differences(held.config, config, ["steps"])))
     if held.state == "finished":
-        print(f"{out} holds this run, which is finished. `higl eval {out}` evaluates it.")
+        print(f"{out} holds this run, which is finished. `{how_to_evaluate(out, facts, held.config)}` evaluates it.")
         return 0
     if not options.resume and not agrees(f"{out} already holds this run. Continue it?", default=True):
         raise SettingsError(f"{out} already holds this run: `{continuing}` continues it; or choose another --out")

@@ -29,7 +29,7 @@ from higl.run.policy_file import load_policy
 from higl.run.reading import Run, how_to_repeat, policy_path, read_config, tested_in
 from higl.settings.flat import differing, flat_config
 from higl.settings.layers import toml_line
-from higl.settings.presets import preset
+from higl.settings.presets import has_rewards, preset
 from higl.text import counted, duration, module_in, value_text
 
 CARD, CURVE, MAP = "README.md", "curve.png", "landmarks.png"
@@ -152,6 +152,7 @@ def card_text(seeds: Sequence[Seed], folder: Path, test_seed: int, licence: str)
         title=f"{algorithm_title(config.algo)} on {run.task_title}",
         algorithm=algorithm_title(config.algo),
         paper=_PAPERS[config.algo],
+        has_rewards=has_rewards(config.task),
         tested_in=run.test_env or config.task,
         has_own_test=run.test_env is None,
         module=module_in(run.test_env or config.task),

@@ -77,7 +77,8 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
         axes.plot(curve.steps, curve.centre, lw=0.8, alpha=0.7, **look)
         axes.plot(curve.steps, whole, lw=1.9, gid=curve.label, **look)
         # Marks above the lines of all curves, and an empty curve for the legend.
-        axes.plot(*points.T, color=curve.colour, ls="", zorder=3, clip_on=False, **mark)
+        if len(points):  # without one, it would count as a point at the corner of the figure in the layout
+            axes.plot(*points.T, color=curve.colour, ls="", zorder=3, clip_on=False, **mark)
         axes.plot([], [], lw=1.9, label=curve.label, **look, **(mark if len(points) else {}))
         low, high = (edge if panel.limits is None else np.clip(edge, *panel.limits) for edge in (curve.low, curve.high))
         axes.fill_between(curve.steps, low, high, color=curve.colour, alpha=0.18, lw=0)

@@ -151,14 +151,23 @@ def run_status(path: Path, facts: Mapping[str, Any], steps: int) -> str:
 def how_to_continue(path: Path, facts: Mapping[str, Any], config: Config) -> str:
     """Return what continues a run: a command, or Python code if the command line cannot make its environment."""
     if facts.get("has_id", True):
-        needs_trust = module_in(config.task) or module_in(facts.get("test_env") or "")
-        return f"higl resume {path}{' --trust' if needs_trust else ''}"
+        return f"higl resume {path}{_trust(config.task, facts.get('test_env') or '')}"
     return f"higl.{config.algo.upper()}.load({str(path)!r}, env).learn(...)"
+
+
+def how_to_evaluate(path: Path, facts: Mapping[str, Any], config: Config) -> str:
+    """Return the command that evaluates a run."""
+    return f"higl eval {path}{_trust(other_test_env(facts, config.task) or config.task)}"
+
+
+def _trust(*names: str) -> str:
+    """Return the option that a command needs if a file names one of these environments and its module."""
+    return " --trust" if any(map(module_in, names)) else ""
 
 
 def how_to_repeat(facts: Mapping[str, Any], config: Config, file: str = CONFIG) -> str:
     """Return the command that trains a run again from its file of settings."""
-    words = ["higl", "train", "--config", file, *["--trust"] * bool(module_in(config.task))]
+    words = ["higl", "train", "--config", file, *_trust(config.task).split()]
     other = other_test_env(facts, config.task)
     words += [] if other is None else ["--test-env", other]
     words += [] if facts.get("stop_at") is None else ["--stop-at", f"{facts['stop_at']:g}"]
