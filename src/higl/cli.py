@@ -54,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # here, where it can be caught that nobody reads it any more
         return code
     except KeyboardInterrupt:
-        print(f"{' '.join(['higl', *words[:1]])}: interrupted", file=sys.stderr)
+        begin = "\n" if sys.stderr.isatty() else ""  # a terminal has printed ^C
+        print(f"{begin}{' '.join(['higl', *words[:1]])}: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # `higl runs | head`: the reader is gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -152,7 +152,7 @@ def test_train_into_a_run_that_exists(whole, capsys, monkeypatch):
     assert "holds a run with other settings (steps = " in err
     code, out, _ = tell(capsys, "train", *tiny.flags(), "--out", whole)
     assert code == 0
-    assert "which is finished" in out
+    assert f"which is finished. `higl eval {whole} --trust` evaluates it" in out
     code, out, _ = tell(capsys, "resume", whole)
     assert code == 0
     assert "is finished. `higl resume" in out

@@ -60,6 +60,7 @@ def test_another_test_environment_is_named(tmp_path):
     runs.append(synthetic_run(tmp_path / "b", snapshots=0))
     page = build_report(find_runs(runs))
     assert "<td>Point Maze (sparse), tested in mine:Far-v0</td>" in page
+    assert "<h1>Point Maze (sparse), tested in mine:Far-v0; Point Maze (sparse): 2 runs</h1>" in page
     assert page.count("<figcaption>Point Maze (sparse)") == 2, "a chart for each"
 
 

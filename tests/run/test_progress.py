@@ -98,6 +98,14 @@ def test_live_display():
         assert text in shown
 
 
+def test_a_long_name_takes_one_line_of_a_narrow_terminal():
+    screen = io.StringIO()
+    display = LiveDisplay(Console(file=screen, force_terminal=True, width=90))
+    display.begin("warehouse:PickAndPlaceWithObstacles-v12 (higl, sparse, seed 0)", 0, 1000)
+    display.end()
+    assert len([row for row in on_screen(screen.getvalue()) if row.strip()]) == 4
+
+
 def test_choice(monkeypatch):
     assert type(make_progress(quiet=True)) is Silent
     monkeypatch.setattr(sys.stdout, "isatty", lambda: False, raising=False)

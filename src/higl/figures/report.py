@@ -194,7 +194,7 @@ def _title(runs: Sequence[Run]) -> str:
     if len(runs) == 1:
         return runs[0].title
     tasks = list(dict.fromkeys(run.task_title for run in runs))
-    return f"{', '.join(tasks[:3])}{' and more' if len(tasks) > 3 else ''}: {len(runs)} runs"
+    return f"{'; '.join(tasks[:3])}{' and more' if len(tasks) > 3 else ''}: {len(runs)} runs"
 
 
 def _success_charts(runs: Sequence[Run]) -> list[Chart]:

@@ -167,7 +167,7 @@ class LiveDisplay(Silent):
         recent = self._recent
         bar = Table.grid(padding=(0, 1))
         bar.add_row(
-            Text(self._name, style="bold"),
+            Text(self._name, style="bold", no_wrap=True, overflow="ellipsis"),
             ProgressBar(total=recent.total, completed=min(recent.step, recent.total), width=30),
             f"{recent.step:,} of {recent.total:,} steps",
             speed_text(recent),
