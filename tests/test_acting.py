@@ -54,6 +54,16 @@ def test_acting_imports_nothing_of_training():
     assert installed - {"higl", "typing_extensions", "_distutils_hack"} == ACTING_PACKAGES
 
 
+def test_a_policy_prints_its_task_and_sizes(agent, tmp_path):
+    assert repr(higl.load_policy("ant-maze-u")) == (
+        "<Policy('ant-maze-u', algo='higl', seed=1): observation 30, goal 2, action 8; a subgoal every 10 steps; "
+        "of a run of 500,000 steps>"
+    )
+    agent.save(tmp_path / "policy.safetensors")
+    size = ReachEnv(2, steps=20).observation_space["observation"].shape[0]
+    assert f": observation {size}, goal 2, action " in repr(higl.load_policy(tmp_path / "policy.safetensors"))
+
+
 def test_importing_higl_imports_nothing_else():
     code = "import sys, higl; assert 'HIGL' in dir(higl); assert 'numpy' not in sys.modules; print(higl.__version__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -49,6 +49,20 @@ def usage() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 usage error, 128 + N stopped by signal N."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _run(words)
+        sys.stdout.flush()  # here, where it can be caught that nobody reads it any more
+        return code
+    except KeyboardInterrupt:
+        begin = "\n" if sys.stderr.isatty() else ""  # a terminal has printed ^C
+        print(f"{begin}{' '.join(['higl', *words[:1]])}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `higl runs | head`: the reader is gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())
         return 0 if words else 2
@@ -58,13 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] not in COMMANDS:
         return _unknown(words[0])
     module, function, _ = COMMANDS[words[0]]
-    try:
-        return getattr(importlib.import_module(module), function)(words[1:])
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:  # `higl runs | head`: the reader is gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    return getattr(importlib.import_module(module), function)(words[1:])
 
 
 def _unknown(word: str) -> int:

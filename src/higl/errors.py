@@ -35,7 +35,7 @@ class CheckpointError(RuntimeError):
     """A checkpoint is damaged, has another format, or does not fit the run."""
 
 
-class PolicyFileError(RuntimeError):
+class PolicyFileError(ValueError):
     """A policy file is missing, damaged, or has another format."""
 
 

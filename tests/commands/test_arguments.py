@@ -234,7 +234,7 @@ def test_help_shows_every_field_with_its_text_and_default(monkeypatch):
         "-h, --help Show this help.",
         "--rate FLOAT A rate. (default: 0.5)",
         "--algo {higl,hrac} An algorithm",
-        "-o FILE, --out FILE A file. (default: out.png)",
+        "--out FILE A file. (default: out.png)",  # Python 3.13: "-o, --out FILE", before: "-o FILE, --out FILE"
         "--quiet Say nothing.",
         "--ray [ADDRESS] An address, if any.",
         "inner: The inner part. It has a group of its own.",

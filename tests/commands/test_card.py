@@ -105,6 +105,7 @@ def test_a_policy_that_walks_a_map_and_a_task_with_a_module(tmp_path):
     assert "higl export" not in text
     assert re.findall(r"^higl (\w+) PATH_OF_THIS_FOLDER --trust ", text, re.MULTILINE) == ["eval", "render"]
     assert "imports the module `support.tiny`" in text
+    assert f"| task | `{tiny.TASK}`, its own reward |" in text
     numbers = sum(array.size for layer in policy.low_actor for array in layer)
     assert f"hidden layers 8, 8 (low level); {numbers} numbers |" in text
     assert policy.chart is not None
@@ -116,6 +117,7 @@ def test_a_policy_that_walks_a_map_and_a_task_with_a_module(tmp_path):
     ("words", "out", "message"),
     [
         (["RUNS/run-0", "RUNS/other"], "card", "these runs differ in high.period"),
+        (["RUNS/run-0", "RUNS/elsewhere"], "card", "these runs differ in test_env"),
         (["RUNS/run-0"], "RUNS", "exists and is no earlier card: name a new folder"),
         (["RUNS/run-0", "--episodes", "0"], "card", "--episodes must be 1 or more"),
         (["RUNS/run-0", "--seed", str(2**40)], "card", "--seed 1099511627776: expected a number"),
@@ -131,6 +133,7 @@ def test_mistakes_are_one_line_and_write_nothing(words, out, message, tmp_path, 
     settings = (other / "config.toml").read_text()
     (other / "config.toml").write_text(re.sub(r"(?m)^period = \d+", "period = 7", settings))
     give_policy(other)
+    give_policy(synthetic_run(folder / "elsewhere", "pusher", seed=1, snapshots=1, facts={"test_env": "reacher"}))
     place = folder if out == "RUNS" else tmp_path / out
     words = [word.replace("RUNS", str(folder)) for word in words]
     assert main(["card", *words, "-o", str(place)]) == 2

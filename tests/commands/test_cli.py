@@ -20,12 +20,30 @@ def test_help_lists_every_command(capsys):
     assert tell(capsys, "--version")[1].startswith("higl 0.")
 
 
-def test_output_that_nobody_reads_is_no_error():
-    command = [sys.executable, "-m", "higl", "train", "ant-maze-u", "--help"]
+@pytest.mark.parametrize("words", ["train ant-maze-u --help", "--help", "--version", "sweep --help"])
+def test_output_that_nobody_reads_is_no_error(words):
+    command = [sys.executable, "-m", "higl", *words.split()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()  # as `higl train ant-maze-u --help | true`
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+def test_an_interruption_prints_a_line(capsys, monkeypatch):
+    def interrupt(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("higl.commands.tasks.tasks", interrupt)
+    assert tell(capsys, "tasks") == (130, "", "higl tasks: interrupted\n")
+
+
+def test_a_file_that_is_no_policy_is_a_usage_error(capsys, tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text("learning rate 3\n")
+    for words in (["eval", file], ["export", file, "-o", tmp_path / "policy.onnx"]):
+        code, _, err = tell(capsys, *words)
+        assert code == 2
+        assert "is a text file, not a policy" in err
 
 
 @pytest.mark.parametrize(
@@ -67,7 +85,7 @@ def test_help_of_commands(capsys, command):
         ("train ant-maze-u reacher", "unexpected argument 'reacher'"),
         ("train ant-maze-u --checkpoint-minutes soon", "--checkpoint-minutes 'soon': expected a number"),
         ("train ant-maz-u", "unknown task 'ant-maz-u'; did you mean ant-maze-u?"),
-        ("train no/Such-v0", "unknown task 'no/Such-v0'"),
+        ("train no/Such-v0", "for an environment of your own, name the module that registers it: module:no/Such-v0"),
         ("train CartPole-v1", "task 'CartPole-v1'"),
         ("train ant-maze-u --cores 4096", "--cores: no core 4096"),
         ("train ant-maze-u --low.hidden_entries 99", "low.hidden_entries: the observation of ant-maze-u has 30"),

@@ -24,14 +24,18 @@ def test_eval_is_the_same_on_any_number_of_cores(whole):
     assert len(json.loads(first.stdout)["outcomes"]) == 5
 
 
-def test_eval_names_the_reward_of_our_tasks_only():
+def test_eval_names_the_reward_of_our_tasks_only_and_another_test_environment():
     summary = Evaluation((Outcome(False, False, -100.0, 100, None, 30.0),)).summary() | {
         "policy": "p",
         "reward": "sparse",
         "seed": 0,
     }
-    assert "point-maze, sparse reward, test goals, seed 0" in text(summary | {"task": "point-maze"})
-    assert "Mine-v0, its own reward and goals, seed 0" in text(summary | {"task": "Mine-v0"})
+    for task, test_env, expected in (
+        ("point-maze", "point-maze", "point-maze, sparse reward, test goals, seed 0"),
+        ("Mine-v0", "Mine-v0", "Mine-v0, its own reward and goals, seed 0"),
+        ("point-maze", "Mine-v0", "point-maze, tested in Mine-v0, its own reward and goals, seed 0"),
+    ):
+        assert expected in text(summary | {"task": task, "test_env": test_env})
 
 
 def test_eval_as_text(whole):
@@ -46,7 +50,8 @@ def test_eval_shows_both_successes():
     passing = Outcome(True, False, -40.0, 50, 9, 1.0)
     staying = Outcome(True, True, -10.0, 50, 9, 1.0)
     summary = Evaluation((passing, passing, passing, staying)).summary()
-    lines = text(summary | {"policy": "p", "reward": "sparse", "seed": 0, "task": "Reach-v0"}).splitlines()
+    facts = {"policy": "p", "reward": "sparse", "seed": 0, "task": "Reach-v0", "test_env": "Reach-v0"}
+    lines = text(summary | facts).splitlines()
     assert lines[1].split()[:2] == ["success", "100.0%"]
     assert lines[2].split()[:5] == ["at", "the", "last", "step", "25.0%"]
 

@@ -14,10 +14,11 @@ import time
 
 import pytest
 from support import tiny
-from support.commands import assert_same_run, line_count, wait_for
+from support.commands import assert_same_run, line_count, tell, wait_for
 from support.tiny import higl, start
 
 from higl.cli import main
+from higl.run.folder import RunFolder
 from higl.run.reading import read_facts
 
 
@@ -44,6 +45,24 @@ def test_signals(whole, tmp_path, number, code):
 
     # The metrics so far are those of the run that was not interrupted.
     assert tiny.lines(run)[: len(tiny.lines(whole))] == tiny.lines(whole)[: line_count(run)]
+
+
+def test_a_signal_right_after_continuing(whole, tmp_path, capsys, monkeypatch):
+    """Before the first episode: the run says that it stops, and its status is true."""
+    run = tmp_path / "run"
+    shutil.copytree(whole, run)
+    start_folder = RunFolder.start
+
+    def interrupted_start(self, *facts):
+        os.kill(os.getpid(), signal.SIGINT)
+        return start_folder(self, *facts)
+
+    monkeypatch.setattr(RunFolder, "start", interrupted_start)
+    code, out, err = tell(capsys, "resume", run, "--trust", "--steps", 400)
+    assert code == 130
+    assert f"continuing {run} at step 200" in out
+    assert f"stopped by SIGINT at step 200, saved. To continue: higl resume {run} --trust" in err
+    assert read_facts(run)["status"] == "stopped"
 
 
 @pytest.mark.slow

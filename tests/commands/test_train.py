@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -17,7 +16,6 @@ from support.tiny import higl, start
 from higl.commands.command import agrees
 from higl.commands.train import default_folder
 from higl.envs.make import make_env
-from higl.run.files import replace_file
 from higl.run.folder import RunFolder
 from higl.run.reading import read_facts
 from higl.settings.config import Config
@@ -154,7 +152,7 @@ def test_train_into_a_run_that_exists(whole, capsys, monkeypatch):
     assert "holds a run with other settings (steps = " in err
     code, out, _ = tell(capsys, "train", *tiny.flags(), "--out", whole)
     assert code == 0
-    assert "which is finished" in out
+    assert f"which is finished. `higl eval {whole} --trust` evaluates it" in out
     code, out, _ = tell(capsys, "resume", whole)
     assert code == 0
     assert "is finished. `higl resume" in out
@@ -196,6 +194,7 @@ def test_a_run_with_its_own_test_environment_stops_at_its_success(tmp_path, caps
     words = [*tiny.flags(steps=400, evaluation__every=20), "--out", run, "--test-env", tiny.EASY]
     done = higl("train", *words, "--stop-at", 0.95)
     assert done.returncode == 0, done.stderr
+    assert f"in {run}, tested in {tiny.EASY}; loading JAX" in done.stdout
     assert "finished: success 95% reached, 100 steps" in done.stdout
     assert tiny.evaluations(run)[-1][2] == "1.0"
     facts = read_facts(run)
@@ -203,31 +202,41 @@ def test_a_run_with_its_own_test_environment_stops_at_its_success(tmp_path, caps
     assert "finished" in tell(capsys, "runs", tmp_path)[1]
     assert "is finished" in tell(capsys, "resume", run)[1]
     assert "which is finished" in tell(capsys, "train", *words)[1]
+    for command in (["train", *words[:-1], tiny.TASK], ["resume", run, "--test-env", tiny.TASK, "--steps", 140]):
+        code, _, error = tell(capsys, *command)
+        assert code == 2
+        assert f"holds evaluations in {tiny.EASY}: leave out --test-env, or train a new run" in error
+    assert f", tested in {tiny.EASY}, its own reward and goals" in tell(capsys, "eval", run, "--episodes", 1)[1]
     assert '"success": 1.0' in tell(capsys, "eval", run, "--episodes", 2, "--json")[1]
     other = tell(capsys, "eval", run, "--episodes", 2, "--json", "--test-env", tiny.TASK)[1]
     assert '"success": 0.0' in other
     assert tell(capsys, "card", run, "-o", tmp_path / "card", "--episodes", 1, "--flat")[0] == 0
-    assert "**100.0%**" in (tmp_path / "card" / "README.md").read_text()
+    card = (tmp_path / "card" / "README.md").read_text()
+    assert "**100.0%**" in card
+    assert f"| tested in | `{tiny.EASY}` |" in card
+    assert f"HIGL on {tiny.TASK}, tested in {tiny.EASY}\n" in card
+    assert f'dataset:\n      name: "{tiny.EASY}"\n' in card
 
-    facts["status"] = "stopped"
-    replace_file(run / "run.json", json.dumps(facts).encode())
-    code, _, error = tell(capsys, "train", *words[:-1], tiny.TASK, "--resume")
-    assert code == 2
-    assert f"holds this run with another test environment ({tiny.EASY})" in error
-    facts["status"] = "finished"
-    replace_file(run / "run.json", json.dumps(facts).encode())
+    # The command of the card trains the same run again.
+    (repeating,) = re.findall(r"`higl (train --config .*)` trains it again", card)
+    assert repeating == f"train --config config.toml --trust --test-env {tiny.EASY} --stop-at 0.95"
+    again = higl(*repeating.split(), "--out", tmp_path / "again", cwd=tmp_path / "card")
+    assert again.returncode == 0, again.stderr
+    assert_same_run(run, tmp_path / "again")
     more = higl("resume", run, "--steps", 140, "--trust")
     assert more.returncode == 0, more.stderr
+    assert f"in {run}, tested in {tiny.EASY}; loading JAX" in more.stdout
     assert read_facts(run)["saved_step"] == 140
     assert tiny.evaluations(run)[-1][2] == "1.0"
 
 
-def test_a_test_environment_needs_the_same_spaces(tmp_path, capsys):
-    words = [*tiny.flags(), "--out", tmp_path / "run", "--test-env", "point-maze"]
-    code, _, error = tell(capsys, "train", *words)
+def test_a_test_environment_needs_the_same_spaces_and_gets_a_folder_of_its_own(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, error = tell(capsys, "train", *tiny.flags(), "--test-env", "point-maze")
     assert code == 2
+    assert "steps in runs/support.tiny-tests-Tiny-v0-sparse-tested-in-point-maze-higl-" in out
     assert "this environment has" in error
-    assert not (tmp_path / "run").exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("share", ["0", "95", "-1"])

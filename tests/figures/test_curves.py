@@ -3,11 +3,14 @@
 import re
 
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from support.synthetic import synthetic_run
 
 from higl.figures.curves import draw_curves, draw_times, make_curves, save
 from higl.figures.panels import evaluation_panels
 from higl.run.reading import find_runs, read_run
+from higl.settings.config import LandmarksConfig
 
 
 def test_the_drawn_lines_are_the_curves(runs_folder):
@@ -55,3 +58,44 @@ def test_bars_of_stage_times_are_those_of_the_runs(runs_folder):
     assert figure is not None
     widths = [bar.get_width() for bar in figure.axes[0].containers[0]]
     np.testing.assert_allclose(widths, 6.0)
+
+
+def flat_runs(folder, success=1.0):
+    """Return runs of three algorithms and a variant whose success is the same in all evaluations."""
+    more = {"landmarks": LandmarksConfig(coverage=60)}
+    places = [
+        *(synthetic_run(folder / algo, algo=algo, snapshots=0) for algo in ("higl", "hrac", "hiro")),
+        synthetic_run(folder / "more", snapshots=0, settings=more),
+    ]
+    runs = [read_run(place) for place in places]
+    for run in runs:
+        run.evaluations["success"][:] = success
+    return runs
+
+
+def test_every_one_of_several_curves_on_top_of_each_other_can_be_seen(tmp_path):
+    """The picture has pixels of each curve's colour, although their lines are the same."""
+    panels = evaluation_panels(flat_runs(tmp_path))
+    figure = draw_curves(panels)
+    for legend in [*figure.legends, *(axes.get_legend() for axes in figure.axes)]:
+        if legend is not None:
+            legend.remove()
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    picture = np.asarray(canvas.buffer_rgba())[..., :3]
+    (panel,) = panels
+    assert len(panel.curves) == 4
+    for curve in panel.curves:
+        seen = (picture == np.round(255 * np.array(to_rgb(curve.colour)))).all(axis=-1)
+        assert seen.sum() > 50, curve.label
+    assert len({curve.mark for curve in panel.curves}) == 4
+
+
+def test_panels_share_the_width_of_the_figure(tmp_path):
+    """A panel of one curve, which has no marks, beside one of several."""
+    runs = [*flat_runs(tmp_path / "several"), read_run(synthetic_run(tmp_path / "one", "pusher", snapshots=0))]
+    figure = draw_curves(evaluation_panels(runs))
+    FigureCanvasAgg(figure).draw()
+    widths = [axes.get_position().width for axes in figure.axes]
+    assert len(widths) == 2
+    assert min(widths) > 0.35

@@ -28,7 +28,7 @@ def test_everything_is_written_once_in_order(run_folder, video_bytes):
     tracker = Listing()
     make(run_folder, tracker, said).follow()
     assert tracker.ends == 1
-    assert tracker.record.settings["task"] == read_run(run_folder).task
+    assert tracker.record.settings["task"] == tracker.record.settings["test_env"] == read_run(run_folder).task
     steps = [step for step, _ in tracker.calls]
     assert steps == sorted(steps)
     evaluations = [step for step, what in tracker.calls if "evaluation/success" in what]

@@ -3,6 +3,7 @@
 from support.synthetic import synthetic_run
 
 from higl.figures.groups import group_runs
+from higl.figures.panels import evaluation_panels
 from higl.run.reading import find_runs, read_run
 from higl.settings.config import LandmarksConfig
 
@@ -19,3 +20,16 @@ def test_groups_are_by_task_algorithm_and_settings_that_differ(runs_folder, tmp_
         ("Point Maze (sparse)", "HIRO", 1),
         ("Pusher (sparse)", "HIGL", 1),
     ]
+
+
+def test_runs_with_other_test_environments_are_kept_apart(tmp_path):
+    """Their success is that of another task; naming the task's own changes nothing."""
+    for seed, test_env in enumerate([None, "point-maze", "mine:Far-v0", "mine:Far-v0", "mine:Near-v0"]):
+        synthetic_run(tmp_path / f"run-{seed}", seed=seed, snapshots=0, facts={"test_env": test_env})
+    groups = group_runs(find_runs([tmp_path]))
+    assert [(group.task, group.label, len(group.runs)) for group in groups] == [
+        ("Point Maze (sparse)", "HIGL", 2),
+        ("Point Maze (sparse), tested in mine:Far-v0", "HIGL", 2),
+        ("Point Maze (sparse), tested in mine:Near-v0", "HIGL", 1),
+    ]
+    assert [panel.title for panel in evaluation_panels(find_runs([tmp_path]))] == [group.task for group in groups]

@@ -54,6 +54,16 @@ def checked(page: str) -> Checker:
     return checker
 
 
+def test_another_test_environment_is_named(tmp_path):
+    runs = [synthetic_run(tmp_path / "a", snapshots=0, facts={"test_env": "mine:Far-v0"})]
+    assert "<h1>Point Maze (sparse), tested in mine:Far-v0: HIGL, seed 0</h1>" in build_report(find_runs(runs))
+    runs.append(synthetic_run(tmp_path / "b", snapshots=0))
+    page = build_report(find_runs(runs))
+    assert "<td>Point Maze (sparse), tested in mine:Far-v0</td>" in page
+    assert "<h1>Point Maze (sparse), tested in mine:Far-v0; Point Maze (sparse): 2 runs</h1>" in page
+    assert page.count("<figcaption>Point Maze (sparse)") == 2, "a chart for each"
+
+
 def test_a_page_of_one_run(runs_folder, video_bytes, tmp_path):
     folder = shutil.copytree(runs_folder / "higl-0", tmp_path / "higl-0")
     (folder / "video.mp4").write_bytes(video_bytes)

@@ -39,6 +39,16 @@ def test_a_line_goes_through_the_values_of_its_curve(panel):
     np.testing.assert_allclose(share, (curve.centre - curve.centre.min()) / np.ptp(curve.centre), atol=2e-3)
 
 
+def test_curves_on_top_of_each_other_have_marks_in_turn(panel):
+    assert 'class="dot"' not in chart(panel, "key", wide=True), "a curve alone needs none"
+    curves = [replace(panel.curves[0], algo=algo) for algo in ("higl", "hrac", "hiro")]
+    svg = ElementTree.fromstring(chart(replace(panel, curves=tuple(curves)), "key", wide=True))
+    marks = [path.get("d").split() for path in svg.findall("path") if path.get("class") == "dot"]
+    assert len(marks) == 3
+    starts = [float(one.removeprefix("M")) for path in marks for one in path if one.startswith("M")]
+    assert len(set(starts)) == len(starts) >= 12
+
+
 def test_texts_are_escaped(panel, runs_folder):
     curve = replace(panel.curves[0], label=EVIL)
     drawn = chart(replace(panel, title=EVIL, quantity=EVIL, curves=(curve,)), EVIL, wide=False)

@@ -133,9 +133,10 @@ def test_a_foreign_environment_draws_itself_or_is_drawn_as_a_plan(reacher, tmp_p
     assert told
 
 
-def test_an_environment_that_cannot_render_is_made_without_a_render_mode(reacher):
+def test_an_environment_that_cannot_render_is_made_without_a_render_mode(reacher, recwarn):
     env = video._make_env(reacher, Config(task=TASK), TASK, 64)
     assert env.render_mode is None
+    assert [str(warning.message) for warning in recwarn if "render_mode" in str(warning.message)] == []
 
 
 def test_a_run_without_a_policy(run_folder, tmp_path):

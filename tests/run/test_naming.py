@@ -40,3 +40,12 @@ def test_titles_leave_ids_as_they_are():
     assert task_title("ant-maze-u", "dense") == "Ant Maze U (dense)"
     for task in ("PointMaze_UMaze-v3", "lake:boat-v0", "ogbench:antmaze-medium", "mine/boat-v0"):
         assert task_title(task, "sparse") == task
+
+
+def test_names_and_titles_tell_the_test_environment_if_it_is_not_the_tasks_own():
+    config = preset("ant-maze-u")
+    for own in (None, "ant-maze-u"):
+        assert run_name(config, own) == "ant-maze-u-sparse-higl-0"
+        assert task_title("ant-maze-u", "sparse", own) == "Ant Maze U (sparse)"
+    assert run_name(config, "mine:my/Far-v0") == "ant-maze-u-sparse-tested-in-mine-my-Far-v0-higl-0"
+    assert task_title("lake:Boat-v0", "sparse", "lake:Far-v0") == "lake:Boat-v0, tested in lake:Far-v0"

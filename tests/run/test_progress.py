@@ -51,7 +51,7 @@ def test_speed_leaves_out_the_first_episode(clock):
     assert (recent.speed, recent.seconds_left) == (500.0, 17.0)
     assert recent.stage_shares() == {"low": 0.75, "high": 0.25}
     assert status_line(recent) == (
-        "step 1,500 of 10,000: success 100%, return -50.0, landmarks 40; 500 steps/s, 17s left"
+        "step 1,500 of 10,000: training, exploring: success 100%, return -50.0, landmarks 40; 500 steps/s, 17s left"
     )
 
 
@@ -96,6 +96,14 @@ def test_live_display():
         "low 75%",
     ):
         assert text in shown
+
+
+def test_a_long_name_takes_one_line_of_a_narrow_terminal():
+    screen = io.StringIO()
+    display = LiveDisplay(Console(file=screen, force_terminal=True, width=90))
+    display.begin("warehouse:PickAndPlaceWithObstacles-v12 (higl, sparse, seed 0)", 0, 1000)
+    display.end()
+    assert len([row for row in on_screen(screen.getvalue()) if row.strip()]) == 4
 
 
 def test_choice(monkeypatch):

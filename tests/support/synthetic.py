@@ -26,7 +26,8 @@ _SKILL = {"higl": (0.95, 0.35), "hrac": (0.5, 0.6), "hiro": (0.2, 0.75)}
 def synthetic_run(folder: Path, task: str = "point-maze", algo: str = "higl", seed: int = 0, **options) -> Path:
     """Write a run folder.
 
-    Options: `steps` (that the run has done), `status`, `snapshots` (number of them), `settings` (of the `Config`).
+    Options: `steps` (that the run has done), `status`, `snapshots` (number of them), `settings` (of the `Config`),
+    `facts` (more of `run.json`).
     """
     steps = options.get("steps", STEPS)
     rng = np.random.default_rng([seed, len(task), len(algo)])
@@ -35,7 +36,7 @@ def synthetic_run(folder: Path, task: str = "point-maze", algo: str = "higl", se
     asked = steps if status == "finished" else STEPS
     config = replace(Config(task=task, algo=algo, seed=seed, steps=asked), **options.get("settings", {}))
     (folder / "config.toml").write_text(to_toml(config))
-    (folder / "run.json").write_text(json.dumps(_facts(status, steps), indent=1))
+    (folder / "run.json").write_text(json.dumps(_facts(status, steps) | options.get("facts", {}), indent=1))
     _write_metrics(folder / "metrics.jsonl", algo, steps, rng)
     _write_evaluations(folder / "eval.csv", algo, steps, rng)
     _write_snapshots(folder / "snapshots", task, algo, steps, options.get("snapshots", 8), rng)

@@ -11,6 +11,7 @@ from higl.errors import ResultsError
 from higl.run.naming import algorithm_name
 from higl.sweep.aggregate import final_success
 from higl.sweep.results import RESULT_FORMAT, add_run, add_test, read_result, read_results
+from higl.sweep.results_page import make_page
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,6 +46,25 @@ def test_result_holds_small_files_and_identifies_no_machine(tmp_path):
 def test_folder_is_named_after_task_algorithm_and_variant(tmp_path, settings, place):
     run = make_run(tmp_path / "run", [1.0], **settings)
     assert add_run(run, tmp_path / "results") == tmp_path / "results" / place / "seed-0"
+
+
+def test_runs_with_another_test_environment_are_results_of_their_own(tmp_path):
+    results = tmp_path / "results"
+    for name, test_env in (("own", None), ("other", "mine:Far-v0")):
+        run = make_run(tmp_path / name, [0.5])
+        facts = json.loads((run / "run.json").read_text())
+        (run / "run.json").write_text(json.dumps(facts | {"test_env": test_env}))
+        add_run(run, results)
+    assert [(result.task, result.test_env) for result in read_results(results)] == [
+        ("ant-maze-u-sparse", None),
+        ("ant-maze-u-sparse-tested-in-mine-Far-v0", "mine:Far-v0"),
+    ]
+    page = make_page(results)
+    own, other = (
+        page.split(f"## Ant Maze U (sparse){title}\n")[1].split("\n## ")[0] for title in ("", ", tested in mine:Far-v0")
+    )
+    assert "65.1%" in own, "what the paper reports"
+    assert "65.1%" not in other
 
 
 def test_unfinished_runs_need_partial(tmp_path):

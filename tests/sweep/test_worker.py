@@ -10,19 +10,30 @@ from support.sweeps import wait_until
 
 from higl import __version__
 from higl.run.files import LOCK
+from higl.sweep.launch import WORKER
 from higl.sweep.worker import wait_for_folder
-
-WORKER = [sys.executable, "-m", "higl.sweep.worker"]
 
 
 def test_worker_runs_the_command_line(tmp_path):
-    command = [*WORKER, str(os.getpid()), str(tmp_path), "--version"]
+    command = [sys.executable, *WORKER, str(os.getpid()), str(tmp_path), "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert __version__ in done.stdout
     done = subprocess.run([*command[:-1], "tarin"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "did you mean train?" in done.stderr
+
+
+def test_worker_imports_the_users_module_but_no_other_file_of_the_working_directory(tmp_path):
+    """As the script `higl` does."""
+    (tmp_path / "mine.py").write_text("import helper")
+    (tmp_path / "helper.py").write_text("print('imported', flush=True)")
+    (tmp_path / "gymnasium.py").write_text("raise SystemExit('a file took the place of a package')")
+    command = [sys.executable, *WORKER, str(os.getpid()), "run", "train", "mine:No-v0", "--quiet"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "imported\n", done.stderr
+    assert "unknown task 'mine:No-v0'" in done.stderr
+    assert done.returncode == 2
 
 
 def test_worker_waits_for_its_folder(tmp_path):
@@ -40,7 +51,7 @@ def test_worker_ends_with_its_parent(tmp_path):
     """The shell that starts the worker ends at once; the worker would wait for the locked folder."""
     with open(tmp_path / LOCK, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        script = f"{' '.join(WORKER)} $$ {tmp_path} --version > {tmp_path}/output & echo $!"
+        script = f"{sys.executable} {' '.join(WORKER)} $$ {tmp_path} --version > {tmp_path}/output & echo $!"
         shell = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
         wait_until(lambda: not is_alive(int(shell.stdout)), 60.0)
     assert (tmp_path / "output").read_text() == ""

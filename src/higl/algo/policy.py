@@ -26,6 +26,7 @@ from higl.algo.subgoals import (
 from higl.algo.walked import Chart, Walker
 from higl.observations import PARTS, as_batches, with_achieved
 from higl.settings.config import Config
+from higl.text import counted
 
 if TYPE_CHECKING:
     import gymnasium
@@ -125,6 +126,21 @@ class Policy:
         self.high_sigma = config.high.exploration
         self.random_sigma = config.high.random_sigma
         self.random_subgoals = False
+
+    def __repr__(self) -> str:
+        config, spaces = self.config, self.spaces
+        parts = [
+            f"observation {self.observation_size}, goal {spaces.goal}, action {spaces.action}",
+            *([f"a map of {counted(len(self.chart.points), 'landmark')}"] if self.chart is not None else []),
+            f"a subgoal every {counted(self.period, 'step')}",
+            f"of a run of {config.steps:,} steps",
+        ]
+        return f"<Policy({config.task!r}, algo={config.algo!r}, seed={config.seed}): {'; '.join(parts)}>"
+
+    @property
+    def observation_size(self) -> int:
+        """Entries of `observation` that `predict` expects, before the achieved goal is added (`observe_achieved`)."""
+        return self.spaces.observation - (self.spaces.goal if self.config.observe_achieved else 0)
 
     def predict(
         self,

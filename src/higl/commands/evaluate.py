@@ -61,8 +61,8 @@ def evaluate(options: EvalOptions) -> int:
     task = allowed_name(options.test_env, stored, place, trust=options.trust, option="--env")
     with hinting_at_load(place, task, config.algo), _progress(options.episodes) as progress:
         measured = measure_policy(file, options.seed, options.episodes, task, progress)
-    summary = {"policy": str(file), "task": config.task, "reward": config.reward, "seed": options.seed}
-    summary |= measured.summary()
+    facts = {"policy": str(file), "task": config.task, "test_env": task, "reward": config.reward, "seed": options.seed}
+    summary = facts | measured.summary()
     if options.json:
         print(json.dumps(summary | (asdict(measured) if options.outcomes else {})))
     else:
@@ -85,11 +85,13 @@ def _progress(episodes: int) -> Generator[Callable[[int], None]]:
 
 def text(summary: dict[str, Any]) -> str:
     """Return a summary as text."""
-    goals = f"{summary['reward']} reward, test goals" if has_rewards(summary["task"]) else "its own reward and goals"
+    test_env, reward = summary["test_env"], summary["reward"]
+    goals = f"{reward} reward, test goals" if has_rewards(test_env) else "its own reward and goals"
+    tested = "" if test_env == summary["task"] else f"tested in {test_env}, "
     steps = summary["steps_to_success"]
     return "\n".join(
         [
-            f"{summary['policy']}: {summary['task']}, {goals}, seed {summary['seed']}",
+            f"{summary['policy']}: {summary['task']}, {tested}{goals}, seed {summary['seed']}",
             f"  success           {_rate(summary, 'success')}, at any step",
             f"  at the last step  {_rate(summary, 'success_at_end')}",
             f"  steps to success  {'-' if steps is None else f'{steps:.1f}'}",

@@ -16,7 +16,7 @@ from higl.text import counted
 
 @dataclass(frozen=True, kw_only=True)
 class AddOptions(TrustOptions):
-    """Copy settings, evaluations and facts of runs into results/TASK-REWARD/ALGO[-VARIANT]/seed-N."""
+    """Copy settings, evaluations and facts of runs into results/TASK-REWARD[-tested-in-ENV]/ALGO[-VARIANT]/seed-N."""
 
     runs: Annotated[
         tuple[Path, ...], Argument(positional=True, metavar="RUN", missing="which runs? give their folders")

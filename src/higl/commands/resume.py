@@ -8,7 +8,7 @@ from typing import Annotated
 from higl.commands.arguments import Argument, Run
 from higl.commands.command import check_checkpoint_minutes, command
 from higl.commands.trust import NamedEnv, allowed_name, import_task_module
-from higl.commands.work import WorkOptions, allow_stored, announce_work, with_earlier, work_on_run
+from higl.commands.work import WorkOptions, allow_stored, announce_work, check_test_env, with_earlier, work_on_run
 from higl.errors import SettingsError
 from higl.run.held import find_held_run
 from higl.run.process import prepare_process
@@ -53,7 +53,8 @@ def resume(options: ResumeOptions) -> int:
         )
     if options.steps is not None:
         facts |= {"stop_at": None}
-    announce_work(options.run, config, options)
+    check_test_env(options.run, config, options, facts)
+    announce_work(options.run, config, options, facts)
     prepare_process(options.cores, options.device)  # first: the module may import NumPy or JAX
     task = allowed_name(options.env, config.task, options.run, trust=options.trust, option="--env")
     allow_stored(options.run, facts, options)

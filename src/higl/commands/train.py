@@ -9,12 +9,12 @@ from typing import Annotated
 from higl.commands.arguments import Argument, ArgumentParser, Switch, make_options
 from higl.commands.command import agrees, asks_for_help, check_checkpoint_minutes, one_line_errors
 from higl.commands.trust import allow_module, import_task_module
-from higl.commands.work import WorkOptions, allow_stored, announce_work, with_earlier, work_on_run
+from higl.commands.work import WorkOptions, allow_stored, announce_work, check_test_env, with_earlier, work_on_run
 from higl.errors import SettingsError
 from higl.run.held import OTHER_SETTINGS, HeldRun, find_held_run, other_settings_text
 from higl.run.naming import run_name
 from higl.run.process import prepare_process
-from higl.run.reading import how_to_continue, is_run, read_facts
+from higl.run.reading import how_to_continue, how_to_evaluate, is_run, read_facts
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differences
 from higl.settings.layers import build_config, given_settings, setting_types
@@ -27,7 +27,9 @@ class TrainOptions(WorkOptions):
 
     config: Annotated[Path | None, Argument(metavar="FILE")] = None
     """TOML file with settings; flags override it."""
-    out: Annotated[Path | None, Argument(metavar="RUN", default="runs/TASK-REWARD-ALGO[-CHANGES]-SEED")] = None
+    out: Annotated[
+        Path | None, Argument(metavar="RUN", default="runs/TASK-REWARD[-tested-in-ENV]-ALGO[-CHANGES]-SEED")
+    ] = None
     """Folder of the run."""
     verbose: Switch = False
     """Print all derived settings with their reasons, for a task without a preset."""
@@ -62,7 +64,8 @@ def train(arguments: list[str]) -> int:
     if asks_for_help(arguments):
         return _show_help(flags, options)
     config = build_config(flags, options.config)
-    out = options.out or default_folder(config)  # before settings are derived: what is given tells runs apart
+    # Before settings are derived: what is given tells runs apart.
+    out = options.out or default_folder(config, options.test_env)
     if not is_run(out):
         announce_work(out, config, options)
     _import_task(config.task, flags, options)
@@ -107,9 +110,9 @@ def _show_help(flags: Layer, options: TrainOptions) -> int:
     return 0
 
 
-def default_folder(config: Config) -> Path:
+def default_folder(config: Config, test_env: str | None = None) -> Path:
     """Return the default folder of a run, where a sweep looks for it too."""
-    return Path("runs") / run_name(config)
+    return Path("runs") / run_name(config, test_env)
 
 
 def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
@@ -118,6 +121,7 @@ def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
     if held.state == OTHER_SETTINGS:
         raise SettingsError(held.reason)
     facts = read_facts(out)
+    check_test_env(out, held.config, options, facts)
     continuing = how_to_continue(out, facts, held.config)
     if steps < config.steps:
         more = f" --steps {config.steps}" if facts.get("has_id", True) else ""
@@ -127,13 +131,10 @@ def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
     if steps > config.steps:
         raise SettingsError(other_settings_text(out, differences(held.config, config, ["steps"])))
     if held.state == "finished":
-        print(f"{out} holds this run, which is finished. `higl eval {out}` evaluates it.")
+        print(f"{out} holds this run, which is finished. `{how_to_evaluate(out, facts, held.config)}` evaluates it.")
         return 0
     if not options.resume and not agrees(f"{out} already holds this run. Continue it?", default=True):
         raise SettingsError(f"{out} already holds this run: `{continuing}` continues it; or choose another --out")
-    if options.test_env not in (None, facts.get("test_env")):
-        earlier = facts.get("test_env") or "the task's own"
-        raise SettingsError(f"{out} holds this run with another test environment ({earlier}): choose another --out")
-    announce_work(out, held.config, options)
+    announce_work(out, held.config, options, facts)
     allow_stored(out, facts, options)
     return work_on_run(out, held.config, with_earlier(options, facts), new=False)

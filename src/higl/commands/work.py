@@ -10,10 +10,12 @@ from typing import Annotated, Any, TypeVar
 
 from higl.commands.arguments import Argument, Cores, Device, Switch, TestEnv
 from higl.commands.trust import TrustOptions, allowed_name
+from higl.errors import SettingsError
 from higl.run.files import CHECKPOINT_MINUTES
 from higl.run.naming import run_title
 from higl.run.process import check_device
 from higl.run.progress import make_progress
+from higl.run.reading import last_evaluation, other_test_env
 from higl.run.stopping import StopAtSuccess
 from higl.run.tracker_process import recorded_trackers
 from higl.run.trackers import make_tracker
@@ -51,10 +53,30 @@ def with_earlier(options: Options, facts: Mapping[str, Any]) -> Options:
     return replace(options, **earlier)
 
 
-def announce_work(out: Path, config: Config, options: WorkOptions) -> None:
-    """Say at once what is being done: importing JAX and compiling take a while."""
-    if not options.quiet:
-        print(f"{run_title(config)}: {config.steps:,} steps in {out}; loading JAX and the environment", flush=True)
+def announce_work(out: Path, config: Config, options: WorkOptions, facts: Mapping[str, Any] | None = None) -> None:
+    """Say at once what is being done: importing JAX and compiling take a while.
+
+    `facts` are those of a run that continues.
+    """
+    if options.quiet:
+        return
+    other = other_test_env(facts or {} if options.test_env is None else {"test_env": options.test_env}, config.task)
+    tested = "" if other is None else f", tested in {other}"
+    print(f"{run_title(config)}: {config.steps:,} steps in {out}{tested}; loading JAX and the environment", flush=True)
+
+
+def check_test_env(out: Path, config: Config, options: WorkOptions, facts: Mapping[str, Any]) -> None:
+    """Reject another test environment than that of the evaluations that a run has: its curve would mix them.
+
+    Raises:
+        SettingsError: it is another one.
+    """
+    earlier = other_test_env(facts, config.task) or config.task
+    if options.test_env not in (None, earlier) and last_evaluation(out) is not None:
+        raise SettingsError(
+            f"{out} holds evaluations in {earlier}: leave out --test-env, or train a new run; "
+            f"`higl eval {out} --env {options.test_env}` measures its policy there"
+        )
 
 
 def allow_stored(out: Path, facts: Mapping[str, Any], options: WorkOptions) -> None:

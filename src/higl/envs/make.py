@@ -68,7 +68,7 @@ def _make(task: str, reward: str, mode: str, options: dict[str, Any]) -> gymnasi
     try:
         env = gymnasium.make(task, **options)
     except gymnasium.error.Error as error:
-        raise TaskError(f"unknown task {task!r}{_nearest(task)} ({first_line(error)})") from None
+        raise TaskError(f"unknown task {task!r}{_nearest(task)} ({first_line(error)}){_module_hint(task)}") from None
     except ModuleNotFoundError as error:
         raise TaskError(f"task {task!r} needs a package that is not installed: {first_line(error)}") from None
     except Exception as error:  # the constructor may raise anything
@@ -99,6 +99,12 @@ def _nearest(task: str) -> str:
     nearest = difflib.get_close_matches(_without_version(name), newest, n=1, cutoff=SIMILAR)
     found = [f"{module}{colon}{newest[other]}" for other in nearest]
     return f"; did you mean {found[0]}?" if found else "; `higl tasks` lists the built-in tasks"
+
+
+def _module_hint(task: str) -> str:
+    """Say how to name an environment whose module has not been imported; nothing if a module is named."""
+    own = f"; for an environment of your own, name the module that registers it: module:{task}"
+    return "" if ":" in task else own
 
 
 def _without_version(name: str) -> str:

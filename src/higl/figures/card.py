@@ -24,12 +24,12 @@ from higl.figures.video import make_video
 from higl.pretrained import copy_run
 from higl.run.files import replace_file
 from higl.run.measure import Evaluation, measure_policy
-from higl.run.naming import algorithm_title, task_title
+from higl.run.naming import algorithm_title, task_name
 from higl.run.policy_file import load_policy
-from higl.run.reading import Run, policy_path, read_config, tested_in
+from higl.run.reading import Run, how_to_repeat, policy_path, read_config, tested_in
 from higl.settings.flat import differing, flat_config
 from higl.settings.layers import toml_line
-from higl.settings.presets import preset
+from higl.settings.presets import has_rewards, preset
 from higl.text import counted, duration, module_in, value_text
 
 CARD, CURVE, MAP = "README.md", "curve.png", "landmarks.png"
@@ -116,7 +116,7 @@ def _check(runs: Sequence[Run], folder: Path) -> None:
         raise SettingsError(f"{folder} exists and is no earlier card: name a new folder")
     if any(folder.resolve() == run.path.resolve() for run in runs):
         raise SettingsError(f"{folder} is the run itself: name a new folder")
-    differ = differing(*(run.settings for run in runs), leave_out=("seed",))
+    differ = differing(*(run.settings | {"test_env": run.test_env} for run in runs), leave_out=("seed",))
     if differ:
         raise SettingsError(f"a card is about one policy and its seeds, and these runs differ in {', '.join(differ)}")
     for run in runs:
@@ -149,11 +149,15 @@ def card_text(seeds: Sequence[Seed], folder: Path, test_seed: int, licence: str)
     )
     environment.filters.update(counted=counted, quoted=_quoted, percent=lambda share: f"{100 * share:.1f}%")
     return environment.from_string(template).render(
-        title=f"{algorithm_title(config.algo)} on {task_title(config.task, config.reward)}",
+        title=f"{algorithm_title(config.algo)} on {run.task_title}",
         algorithm=algorithm_title(config.algo),
         paper=_PAPERS[config.algo],
-        module=module_in(tested_in(run.path, config)),
-        name=f"{config.algo}-{config.task}-{config.reward}".replace("/", "-").replace(":", "-"),
+        has_rewards=has_rewards(config.task),
+        tested_in=run.test_env or config.task,
+        has_own_test=run.test_env is None,
+        module=module_in(run.test_env or config.task),
+        repeat=how_to_repeat(run.facts, config),
+        name=f"{config.algo}-{task_name(config, run.test_env)}",
         config=config,
         policy=policy,
         parameters=_parameters(policy),

@@ -23,6 +23,10 @@ Show = Literal["success", "return", "progress", "losses"]
 
 # Characters of the longest label that a legend inside the axes has room for.
 _SHORT_LABEL = 34
+# Characters of a line above the axes.
+_TITLE_WIDTH = 48
+# Long enough handles to show dashes beside a mark.
+_LEGEND: Any = {"fontsize": "small", "frameon": False, "handlelength": 4.0}
 
 
 def draw_curves(panels: Sequence[Panel], title: str | None = None) -> Figure:
@@ -52,7 +56,7 @@ def _add_legends(figure: Figure) -> None:
     for axes in figure.axes:
         _, labels = axes.get_legend_handles_labels()
         if labels and max(map(len, labels)) <= _SHORT_LABEL:
-            axes.legend(fontsize="small", frameon=False)
+            axes.legend(**_LEGEND)
     found = {}
     for axes in figure.axes:
         if axes.get_legend() is None:
@@ -60,21 +64,26 @@ def _add_legends(figure: Figure) -> None:
     if found:
         width = int(13 * figure.get_figwidth())
         labels = [textwrap.fill(label, width) for label in found]
-        figure.legend(found.values(), labels, loc="outside upper left", fontsize="small", frameon=False)
+        figure.legend(found.values(), labels, loc="outside upper left", **_LEGEND)
 
 
 def draw_panel(axes: Axes, panel: Panel) -> None:
     """Draw a panel's curves: thick where every seed of a group has a value, thin where only some have."""
-    for curve in panel.curves:
+    for curve, points in zip(panel.curves, panel.marks(), strict=True):
         dash = dashes(curve.variant)
-        style: Any = (0, dash) if dash else "-"
+        look: Any = {"color": curve.colour, "ls": (0, dash) if dash else "-"}
+        mark: Any = {"marker": curve.mark, "ms": 6.5, "mec": "white", "mew": 0.7}
         whole = np.where(curve.count == curve.seeds, curve.centre, np.nan)
-        axes.plot(curve.steps, curve.centre, color=curve.colour, lw=0.8, ls=style, alpha=0.7)
-        axes.plot(curve.steps, whole, color=curve.colour, lw=1.9, ls=style, label=curve.label, gid=curve.label)
+        axes.plot(curve.steps, curve.centre, lw=0.8, alpha=0.7, **look)
+        axes.plot(curve.steps, whole, lw=1.9, gid=curve.label, **look)
+        # Marks above the lines of all curves, and an empty curve for the legend.
+        if len(points):  # without one, it would count as a point at the corner of the figure in the layout
+            axes.plot(*points.T, color=curve.colour, ls="", zorder=3, clip_on=False, **mark)
+        axes.plot([], [], lw=1.9, label=curve.label, **look, **(mark if len(points) else {}))
         low, high = (edge if panel.limits is None else np.clip(edge, *panel.limits) for edge in (curve.low, curve.high))
         axes.fill_between(curve.steps, low, high, color=curve.colour, alpha=0.18, lw=0)
     axes.set(xlabel="environment steps", ylabel=panel.quantity)
-    axes.set_title(panel.title, fontsize="medium")
+    axes.set_title(textwrap.fill(panel.title, _TITLE_WIDTH, break_on_hyphens=False), fontsize="medium")
     axes.xaxis.set_major_formatter(lambda value, _: steps_text(value))
     axes.grid(alpha=0.25, lw=0.6)
     axes.spines[["top", "right"]].set_visible(False)

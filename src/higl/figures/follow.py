@@ -23,6 +23,7 @@ from higl.run.reading import (
     list_snapshots,
     read_config,
     read_evaluations,
+    read_facts,
     read_run,
 )
 from higl.run.tracker_process import Written, save_written
@@ -37,15 +38,16 @@ class Follower:
     """Hands what a run folder holds, and the tracker has not written yet, to a tracker."""
 
     def __init__(self, run: Path, tracker: Tracker, written: Written, say: Callable[[str], None]):
-        self._run = Run(run, settings=flat_config(read_config(run)))
+        self._run = Run(run, settings=flat_config(read_config(run)), facts=read_facts(run))
         self._tracker, self._written, self._say = tracker, written, say
         self._metrics = MetricsTail(run)
 
     def follow(self) -> None:
         """Follow the run until no process works on it; make the video if it is finished."""
         path, written = self._run.path, self._written
+        settings = self._run.settings | {"test_env": self._run.test_env or self._run.task}
         try:
-            self._tracker.begin(Record(path, self._run.settings, written.id, written.step))
+            self._tracker.begin(Record(path, settings, written.id, written.step))
             save_written(path, written)
             working = True
             while working:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from higl.run.naming import algorithm_title, task_title
+from higl.run.naming import algorithm_title
 from higl.run.reading import Run, as_number
 from higl.settings.flat import differing
 from higl.text import counted, value_text
@@ -24,7 +24,7 @@ class Group:
     """Runs that differ in their seed only.
 
     Attributes:
-        task: title of the task.
+        task: title of the task, with the test environment if it is not the task's own.
         algo: algorithm.
         label: the algorithm, and the settings in which other groups of the same task and algorithm differ.
         variant: number of the group among those.
@@ -63,10 +63,10 @@ def repeated_seeds(runs: Sequence[Run]) -> list[str]:
 
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:
-    """Group runs by task, algorithm and the settings in which runs of the same task and algorithm differ."""
+    """Group runs by task, test environment, algorithm, and the settings in which runs that agree in these differ."""
     families: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
-        families.setdefault((task_title(run.task, run.reward), run.algo), []).append(run)
+        families.setdefault((run.task_title, run.algo), []).append(run)
     ordered = sorted(families.items(), key=lambda item: (item[0][0], _algorithm_place(item[0][1])))
     return [group for (task, algo), family in ordered for group in _variants(task, algo, family)]
 

@@ -20,7 +20,7 @@ from higl.figures.statistics import (
     smooth,
     stratified_bootstrap,
 )
-from higl.figures.style import variant_colour
+from higl.figures.style import mark_shape, variant_colour
 from higl.run.naming import algorithm_title
 from higl.run.reading import Columns, Run
 from higl.text import counted, steps_text
@@ -53,6 +53,8 @@ _SPREADS = {
 }
 # Points of a training curve.
 _BINS = 100
+# Marks on a curve as long as its panel.
+_MARKS = 5
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,11 @@ class Curve:
         """Colour of the line."""
         return variant_colour(self.algo, self.variant)
 
+    @property
+    def mark(self) -> tuple[tuple[float, float], ...]:
+        """Corners of its marks, in a circle of radius 1."""
+        return mark_shape(self.algo, self.variant)
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -116,6 +123,26 @@ class Panel:
     def is_empty(self) -> bool:
         """Whether no curve has a point yet."""
         return not any(len(curve.steps) for curve in self.curves)
+
+    def marks(self) -> list[np.ndarray]:
+        """Return the points at which each curve has a mark: steps and values, [M, 2].
+
+        The curves have them in turn, so that several on top of each other all show. A curve alone has none, unless it
+        is a single point.
+        """
+        last = max((curve.steps[-1] for curve in self.curves if len(curve.steps)), default=0.0)
+        return [self._marks_of(place, last) for place in range(len(self.curves))]
+
+    def _marks_of(self, place: int, last: float) -> np.ndarray:
+        curve, count = self.curves[place], len(self.curves)
+        known = np.isfinite(curve.centre)
+        steps, values = curve.steps[known], curve.centre[known]
+        if len(steps) == 0 or (count == 1 and len(steps) > 1):
+            return np.zeros((0, 2))
+        wanted = last * (np.arange(_MARKS) + (place + 0.5) / count) / _MARKS
+        wanted = wanted[(wanted >= steps[0]) & (wanted <= steps[-1])]
+        wanted = wanted if len(wanted) else steps[-1:]
+        return np.stack([wanted, np.interp(wanted, steps, values)], axis=1)
 
 
 # --- Evaluations ----------------------------------------------------------------------------------------------------

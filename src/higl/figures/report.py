@@ -27,7 +27,7 @@ from higl.figures.panels import LOSSES, PROGRESS, Panel, StageTimes, evaluation_
 from higl.figures.statistics import SMOOTHED_EVALUATIONS, rolling_mean
 from higl.figures.style import dashes, stage_colour
 from higl.run.files import replace_file
-from higl.run.naming import algorithm_title, task_title
+from higl.run.naming import algorithm_title
 from higl.run.reading import Columns, Run, notices_of
 from higl.settings.flat import differing, flat_config
 from higl.settings.presets import preset
@@ -108,7 +108,7 @@ class RunSection:
     @property
     def task(self) -> str:
         """Title of the task."""
-        return task_title(self.run.task, self.run.reward)
+        return self.run.task_title
 
     @property
     def algorithm(self) -> str:
@@ -173,6 +173,7 @@ def _templates() -> jinja2.Environment:
     known: Any = templates.globals  # its declared type allows Jinja's own names only
     known.update(
         dashes=dashes,
+        mark_path=svg.mark,
         stage_colour=stage_colour,
         star=svg.star,
         times_bar=svg.times_bar,
@@ -192,8 +193,8 @@ def _page_file(name: str) -> Markup:
 def _title(runs: Sequence[Run]) -> str:
     if len(runs) == 1:
         return runs[0].title
-    tasks = list(dict.fromkeys(task_title(run.task, run.reward) for run in runs))
-    return f"{', '.join(tasks[:3])}{' and more' if len(tasks) > 3 else ''}: {len(runs)} runs"
+    tasks = list(dict.fromkeys(run.task_title for run in runs))
+    return f"{'; '.join(tasks[:3])}{' and more' if len(tasks) > 3 else ''}: {len(runs)} runs"
 
 
 def _success_charts(runs: Sequence[Run]) -> list[Chart]:

@@ -1,13 +1,23 @@
-"""Colours and dash patterns of all figures, chosen to be distinguishable for colour-blind readers (Okabe and Ito)."""
+"""Colours, dash patterns and marks of all figures. Colour-blind readers can tell the colours apart (Okabe and Ito)."""
 
 from __future__ import annotations
 
 import colorsys
+import math
 
 _ALGORITHM_COLOURS = {"higl": "#0072B2", "hrac": "#D55E00", "hiro": "#009E73"}
 _OTHER_ALGORITHM = "#7A5195"
 # Dash patterns of an algorithm's variants, in points.
 _DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
+
+
+def _polygon(corners: int, turn: float) -> tuple[tuple[float, float], ...]:
+    angles = (math.tau * corner / corners + math.radians(turn) for corner in range(corners))
+    return tuple((math.cos(angle), math.sin(angle)) for angle in angles)
+
+
+# Shapes of marks, y upward: circle, square, triangle up, diamond, triangles down, left and right, pentagon.
+_MARKS = tuple(_polygon(*shape) for shape in ((24, 0), (4, 45), (3, 90), (4, 0), (3, 270), (3, 180), (3, 0), (5, 270)))
 
 VISITED, COVERAGE, NOVELTY = "#9AA3AD", "#0072B2", "#D6301D"
 STATE, GOAL, SUBGOAL, PSEUDO, PATH, EDGE = "#111111", "#009E73", "#B8860B", "#7A5195", "#111111", "#8894A0"
@@ -45,6 +55,12 @@ def lighter(colour: str) -> str:
 def variant_colour(algo: str, variant: int) -> str:
     """Return the colour of a curve: one hue for each algorithm, a different lightness for each variant."""
     return _shifted(_ALGORITHM_COLOURS.get(algo, _OTHER_ALGORITHM), (0.0, 0.22, -0.12, 0.34)[variant % 4])
+
+
+def mark_shape(algo: str, variant: int) -> tuple[tuple[float, float], ...]:
+    """Return the corners of a curve's marks, in a circle of radius 1; another shape for each of eight variants."""
+    first = list(_ALGORITHM_COLOURS).index(algo) if algo in _ALGORITHM_COLOURS else len(_ALGORITHM_COLOURS)
+    return _MARKS[(first + 3 * variant) % len(_MARKS)]
 
 
 def stage_colour(stage: str) -> str:

@@ -26,6 +26,8 @@ WIDE, SMALL = (660, 340), (400, 250)
 MAP = 400
 """Longer side of a map."""
 _LEFT, _RIGHT, _TOP = 52, 12, 12
+# Radius of a mark on a curve.
+_MARK = 4.5
 # More points could not be distinguished and would only enlarge the page.
 _MAX_VISITED, _MAX_ON_A_PATH = 700, 120
 
@@ -92,6 +94,7 @@ def chart(panel: Panel, key: str, *, wide: bool) -> Markup:
     width, height = WIDE if wide else SMALL
     axes = Axes(panel, width, height)
     parts = [_grid(axes), *(_band(axes, curve) for curve in panel.curves), *(_line(axes, c) for c in panel.curves)]
+    parts += [_marks(axes, *each) for each in zip(panel.curves, panel.marks(), strict=True)]
     if panel.is_empty:
         parts.append(f'<text class="tick" x="{width / 2}" y="{height / 2}" text-anchor="middle">no data yet</text>')
     parts.append(f'<line class="cursor" x1="0" x2="0" y1="{axes.top}" y2="{axes.bottom:.1f}" visibility="hidden"/>')
@@ -149,10 +152,19 @@ def _line(axes: Axes, curve: Curve) -> str:
     dash = " ".join(str(1.5 * part) for part in style.dashes(curve.variant))
     look = f'style="{two_colours(curve.colour)}" stroke-dasharray="{dash}"'
     thin = f'<polyline class="curve thin" {look} points="{_points(places)}"/>' if not complete.all() else ""
-    dot = ""
-    if len(places) == 1:
-        dot = f'<circle class="dot" {look} cx="{places[0, 0]:.1f}" cy="{places[0, 1]:.1f}" r="3"/>'
-    return f'{thin}<polyline class="curve" {look} points="{_points(places[complete])}"/>{dot}'
+    return f'{thin}<polyline class="curve" {look} points="{_points(places[complete])}"/>'
+
+
+def _marks(axes: Axes, curve: Curve, points: np.ndarray) -> str:
+    """Return the marks of a curve at points [M, 2]."""
+    drawn = " ".join(mark(curve, x, y) for x, y in axes.places(*points.T))
+    return f'<path class="dot" style="{two_colours(curve.colour)}" d="{drawn}"/>' if drawn else ""
+
+
+def mark(curve: Curve, x: float, y: float) -> str:
+    """Return the path of a curve's mark."""
+    corners = [(x + _MARK * right, y - _MARK * up) for right, up in curve.mark]
+    return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in corners) + "Z"
 
 
 def _points(places: np.ndarray) -> str:

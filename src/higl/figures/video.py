@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,7 +121,9 @@ def _make_env(run: Run, config: Config, task: str, size: int) -> Any:
         return make_test_env(config, task, render_mode="rgb_array", width=size, height=size)
     with hinting_at_load(run.path, task, config.algo):
         try:
-            return make_test_env(config, task, render_mode="rgb_array")
+            with warnings.catch_warnings():  # Gymnasium's, if the environment does not list this mode
+                warnings.filterwarnings("ignore", ".*render_mode")
+                return make_test_env(config, task, render_mode="rgb_array")
         except TaskError:  # the environment may draw nothing and have no such option
             return make_test_env(config, task)
 

@@ -48,10 +48,11 @@ def unnamed_changes(config: Config, variant: str) -> list[str]:
     return differences(config, base, names)
 
 
-def task_name(config: Config) -> str:
-    """Return task and reward: `ant-maze-u-sparse`."""
-    task = re.sub(r"[/:]", "-", config.task)  # a colon is a host to scp and rsync
-    return f"{task}-{config.reward}"
+def task_name(config: Config, test_env: str | None = None) -> str:
+    """Return task and reward, and the test environment if it is not the task's own: `ant-maze-u-sparse`."""
+    other = test_env if test_env != config.task else None
+    name = f"{config.task}-{config.reward}" + (f"-tested-in-{other}" if other else "")
+    return re.sub(r"[/:]", "-", name)  # a colon is a host to scp and rsync
 
 
 def algorithm_name(config: Config, *, derived: bool = False) -> str:
@@ -59,9 +60,9 @@ def algorithm_name(config: Config, *, derived: bool = False) -> str:
     return "-".join(filter(None, [config.algo, variant_name(config, derived=derived)]))
 
 
-def run_name(config: Config) -> str:
+def run_name(config: Config, test_env: str | None = None) -> str:
     """Return the name of a run's folder: `ant-maze-u-sparse-higl-coverage60-0`."""
-    return f"{task_name(config)}-{algorithm_name(config)}-{config.seed}"
+    return f"{task_name(config, test_env)}-{algorithm_name(config)}-{config.seed}"
 
 
 def run_title(config: Config) -> str:
@@ -74,14 +75,15 @@ def algorithm_title(algo: str) -> str:
     return algo.upper() if algo in ("higl", "hrac", "hiro") else algo
 
 
-def task_title(task: str, reward: str) -> str:
+def task_title(task: str, reward: str, test_env: str | None = None) -> str:
     """Return a task's name for people: 'Ant Maze U (sparse)'. Ids and names with a module stay as they are.
 
-    The reward is named only for tasks that have more than one.
+    The reward is named only for tasks that have more than one, and the test environment if it is not the task's own.
     """
     is_short = task.islower() and not set("/:") & set(task)
     name = " ".join(word.capitalize() for word in task.split("-")) if is_short else task
-    return f"{name} ({reward})" if reward and has_rewards(task) else name
+    title = f"{name} ({reward})" if reward and has_rewards(task) else name
+    return title if test_env in (None, task) else f"{title}, tested in {test_env}"
 
 
 @cache

@@ -24,6 +24,8 @@ STATUS_STYLES = {"running": "green", "finished": "bold", "stopped": "yellow", "f
 # Episodes over which speed and success are averaged.
 _WINDOW = 20
 _PLAIN_LINE_SECONDS = 30.0
+# What these averages are of: neither test goals nor the policy as it is evaluated.
+_EXPLORING = "training, exploring"
 
 
 class Silent(Observer):
@@ -165,13 +167,13 @@ class LiveDisplay(Silent):
         recent = self._recent
         bar = Table.grid(padding=(0, 1))
         bar.add_row(
-            Text(self._name, style="bold"),
+            Text(self._name, style="bold", no_wrap=True, overflow="ellipsis"),
             ProgressBar(total=recent.total, completed=min(recent.step, recent.total), width=30),
             f"{recent.step:,} of {recent.total:,} steps",
             speed_text(recent),
         )
         facts = Table.grid(padding=(0, 2))
-        facts.add_row("training", episodes_text(recent))
+        facts.add_row(_EXPLORING, episodes_text(recent))
         last = self._evaluation
         facts.add_row("evaluation", "none yet" if last is None else evaluation_line(last).removeprefix("evaluation "))
         shares = ", ".join(f"{stage} {share:.0%}" for stage, share in recent.stage_shares().items())
@@ -203,7 +205,7 @@ def episodes_text(recent: Recent) -> str:
 
 def status_line(recent: Recent) -> str:
     """Return the state of a run in one plain line."""
-    return f"step {recent.step:,} of {recent.total:,}: {episodes_text(recent)}; {speed_text(recent)}"
+    return f"step {recent.step:,} of {recent.total:,}: {_EXPLORING}: {episodes_text(recent)}; {speed_text(recent)}"
 
 
 def speed_text(recent: Recent) -> str:

@@ -15,6 +15,7 @@ import io
 import json
 import math
 import os
+import shlex
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -150,14 +151,38 @@ def run_status(path: Path, facts: Mapping[str, Any], steps: int) -> str:
 def how_to_continue(path: Path, facts: Mapping[str, Any], config: Config) -> str:
     """Return what continues a run: a command, or Python code if the command line cannot make its environment."""
     if facts.get("has_id", True):
-        needs_trust = module_in(config.task) or module_in(facts.get("test_env") or "")
-        return f"higl resume {path}{' --trust' if needs_trust else ''}"
+        return f"higl resume {path}{_trust(config.task, facts.get('test_env') or '')}"
     return f"higl.{config.algo.upper()}.load({str(path)!r}, env).learn(...)"
+
+
+def how_to_evaluate(path: Path, facts: Mapping[str, Any], config: Config) -> str:
+    """Return the command that evaluates a run."""
+    return f"higl eval {path}{_trust(other_test_env(facts, config.task) or config.task)}"
+
+
+def _trust(*names: str) -> str:
+    """Return the option that a command needs if a file names one of these environments and its module."""
+    return " --trust" if any(map(module_in, names)) else ""
+
+
+def how_to_repeat(facts: Mapping[str, Any], config: Config, file: str = CONFIG) -> str:
+    """Return the command that trains a run again from its file of settings."""
+    words = ["higl", "train", "--config", file, *_trust(config.task).split()]
+    other = other_test_env(facts, config.task)
+    words += [] if other is None else ["--test-env", other]
+    words += [] if facts.get("stop_at") is None else ["--stop-at", f"{facts['stop_at']:g}"]
+    return shlex.join(words)
+
+
+def other_test_env(facts: Mapping[str, Any], task: str) -> str | None:
+    """Return the name of a run's test environment, None if it is the task's own."""
+    name = facts.get("test_env")
+    return name if isinstance(name, str) and name != task else None
 
 
 def tested_in(path: Path, config: Config) -> str:
     """Return the name of the environment that a run, or the policy of a file, was tested in."""
-    return (read_facts(path).get("test_env") if is_run(path) else None) or config.task
+    return (other_test_env(read_facts(path), config.task) if is_run(path) else None) or config.task
 
 
 def policy_path(path: Path) -> Path:
@@ -298,11 +323,15 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
 
 @dataclass(frozen=True)
 class RunState:
-    """State of a run, as `higl runs` shows it. `success` is that of the last evaluation."""
+    """State of a run, as `higl runs` shows it.
+
+    `success` is that of the last evaluation, `test_env` the test environment if it is not the task's own.
+    """
 
     run: str
     state: str
     task: str = ""
+    test_env: str | None = None
     algo: str = ""
     reward: str = ""
     seed: int = 0
@@ -327,6 +356,7 @@ def run_state(path: Path, folder: Path) -> RunState:
         run=name,
         state=state,
         task=config.task,
+        test_env=other_test_env(facts, config.task),
         algo=config.algo,
         reward=config.reward,
         seed=config.seed,
@@ -411,6 +441,16 @@ class Run:
         return seed if isinstance(seed, int) else None
 
     @property
+    def test_env(self) -> str | None:
+        """Name of the test environment, if it is not the task's own."""
+        return other_test_env(self.facts, self.task)
+
+    @property
+    def task_title(self) -> str:
+        """Task, and test environment if it is not the task's own, for people: what the evaluations measure."""
+        return task_title(self.task, self.reward, self.test_env)
+
+    @property
     def last_step(self) -> int:
         """The last step in any file."""
         steps = [int(column["step"][-1]) for column in (self.metrics, self.evaluations) if len(column["step"])]
@@ -437,7 +477,7 @@ class Run:
     def title(self) -> str:
         """Task, algorithm and seed in one line."""
         parts = [algorithm_title(self.algo), f"seed {self.seed}" if self.seed is not None else self.name]
-        return f"{task_title(self.task, self.reward)}: {', '.join(parts)}"
+        return f"{self.task_title}: {', '.join(parts)}"
 
 
 def read_run(path: str | Path) -> Run:

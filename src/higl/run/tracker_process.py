@@ -99,7 +99,8 @@ class TrackerProcess(Observer):
 
     def __init__(self, run: Path, name: str, warn: Callable[[str], None], *, trust: bool = False):
         self._run, self._name, self._warn = run, name, warn
-        self.command = [sys.executable, "-m", "higl", "track", str(run), "--tracker", name, *["--trust"] * trust]
+        self.command = [sys.executable, "-P", "-m", "higl", "track", str(run), "--tracker", name]
+        self.command += ["--trust"] * trust
         self._process: subprocess.Popen[bytes] | None = None
         self._again = f"`higl track {run} --tracker {name}` writes the rest"
 

@@ -31,7 +31,7 @@ class Record:
 
     Attributes:
         folder: the run folder.
-        settings: all settings of the run by dotted name.
+        settings: all settings of the run by dotted name; `higl track` adds its test environment, `test_env`.
         id: the same each time the run is continued.
         step: environment step up to which the record has been written.
     """

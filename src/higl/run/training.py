@@ -136,22 +136,20 @@ class Training(Observer):
 
         A failure is logged; with `raises` the exception is passed on to the caller.
         """
-        config = self.config
-        self._restore()
-        self.observers.begin(run_title(config), self.learner.steps, config.steps)
-        try:
-            with self.loop.stopping_on(
-                _STOPPING, "stopping after this stage; a second signal stops at once, without saving"
-            ):
+        text = "stopping after this stage; a second signal stops at once, without saving"
+        with self.loop.stopping_on(_STOPPING, text):  # also while the checkpoint is restored
+            self._restore()
+            self.observers.begin(run_title(self.config), self.learner.steps, self.config.steps)
+            try:
                 self.loop.run()
-            return self._finish()
-        except Exception as error:
-            code = self._fail(error)
-            if raises:
-                raise
-            return code
-        finally:
-            self.observers.end()
+                return self._finish()
+            except Exception as error:
+                code = self._fail(error)
+                if raises:
+                    raise
+                return code
+            finally:
+                self.observers.end()
 
     def _restore(self) -> None:
         """Restore the newest intact checkpoint, if there is one; then write the settings and truncate the logs."""

@@ -13,8 +13,12 @@ from higl.run.reading import is_run, read_config
 from higl.settings.layers import layer_to_toml, to_toml
 from higl.sweep.plan import PlannedRun
 
-WORKER = ("-m", "higl.sweep.worker")
-"""The program that Python runs for a run: its arguments are the parent's process id, the folder, a `higl` command."""
+WORKER = ("-P", "-m", "higl.sweep.worker")
+"""The program that Python runs for a run: its arguments are the parent's process id, the folder, a `higl` command.
+
+`-P`, as for the script `higl`: files in the working directory must not take the place of installed packages. A task
+`module:id` is found there all the same, see `higl.envs.trust`.
+"""
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PJRT_NPROC", "NPROC")
 # Slurm sends these to every process of a job. They are meant for the supervising process and would kill the run.

@@ -1,6 +1,7 @@
 """The folder `results/`: settings, evaluations and facts of runs, without anything that identifies a machine.
 
-results/TASK-REWARD/ALGO[-VARIANT]/seed-N/{config.toml,eval.csv,facts.json,test.json}; `test.json` is optional.
+results/TASK-REWARD[-tested-in-ENV]/ALGO[-VARIANT]/seed-N/{config.toml,eval.csv,facts.json,test.json}; `test.json` is
+optional.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from higl.errors import ResultsError, RunFolderError
 from higl.run.files import CONFIG, EVALUATIONS, replace_file
 from higl.run.naming import algorithm_name, task_name
-from higl.run.reading import last_step, read_config, read_evaluations, read_facts, run_status
+from higl.run.reading import last_step, other_test_env, read_config, read_evaluations, read_facts, run_status
 from higl.settings.config import Config
 from higl.settings.flat import differing
 from higl.settings.layers import to_toml
@@ -54,8 +55,13 @@ class Result:
 
     @property
     def task(self) -> str:
-        """Task and reward, the name of the outer folder."""
+        """Task, reward, and test environment if it is not the task's own: the name of the outer folder."""
         return self.path.parent.parent.name
+
+    @property
+    def test_env(self) -> str | None:
+        """Name of the test environment, if it is not the task's own."""
+        return other_test_env(self.facts, self.config.task)
 
     @property
     def variant(self) -> str:
@@ -85,7 +91,8 @@ def add_run(run: Path, results: Path, *, variant: str | None = None, partial: bo
         raise ResultsError(f"{run} is {facts['status']}, not finished: use --partial to add it as it is")
     if not _read_curve(run).last:
         raise ResultsError(f"{run} has no evaluations yet")
-    place = results / task_name(config) / _group_name(config, variant) / f"seed-{config.seed}"
+    test_env = other_test_env(facts, config.task)
+    place = results / task_name(config, test_env) / _group_name(config, variant) / f"seed-{config.seed}"
     _check_place(place, config, last_step(run))
     new_facts = result_facts(facts, config, last_step(run))
     if not _holds_same_policy(place, new_facts):
@@ -144,6 +151,7 @@ def result_facts(facts: Mapping[str, Any], config: Config, step: int) -> dict[st
         "status": facts["status"],
         "step": step,
         "steps": config.steps,
+        "test_env": other_test_env(facts, config.task),
         "seconds": facts.get("seconds"),
         "created": facts["created"],
         "ended": facts.get("updated"),
@@ -183,8 +191,9 @@ def read_result(place: Path) -> Result:
         raise ResultsError(f"{place}: {' '.join(str(error).split())}") from None
     if facts.get("format") != RESULT_FORMAT:
         raise ResultsError(f"{place / RESULT_FACTS} has format {facts.get('format')}, expected {RESULT_FORMAT}")
-    if place.name != f"seed-{config.seed}" or place.parent.parent.name != task_name(config):
-        raise ResultsError(f"{place}: its {CONFIG} is for {task_name(config)}, seed {config.seed}")
+    task = task_name(config, other_test_env(facts, config.task))
+    if place.name != f"seed-{config.seed}" or place.parent.parent.name != task:
+        raise ResultsError(f"{place}: its {CONFIG} is for {task}, seed {config.seed}")
     if not place.parent.name.startswith(config.algo):
         raise ResultsError(f"{place}: its {CONFIG} is for {config.algo}")
     return Result(place, config, facts, _read_curve(place), _read_curve(place, "success_at_end"), test)

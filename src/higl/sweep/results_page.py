@@ -49,7 +49,7 @@ class SeedGroup:
     @property
     def title(self) -> str:
         """Task and reward for people."""
-        return task_title(self.first.config.task, self.first.config.reward)
+        return task_title(self.first.config.task, self.first.config.reward, self.first.test_env)
 
     @property
     def label(self) -> str:
@@ -145,7 +145,12 @@ def _median_steps_to(curves: Sequence[SeedCurve], level: float) -> str:
 
 
 def _reported(result: Result) -> str:
-    """Return the published numbers for the task, algorithm and variant of a result; `paper` counts as no variant."""
+    """Return the published numbers for the task, algorithm and variant of a result; `paper` counts as no variant.
+
+    There are none for another test environment.
+    """
+    if result.test_env is not None:
+        return ""
     config = result.config
     variant = "" if result.variant == config.preset == "paper" else result.variant
     values = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))["value"]
