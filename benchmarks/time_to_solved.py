@@ -179,11 +179,10 @@ def evaluation_plan(task: str, steps: int) -> tuple[int, int]:
     from higl.settings.config import Config
     from higl.settings.derive import derive_schedule
     from higl.settings.layers import apply
-    from higl.settings.presets import has_preset, preset
+    from higl.settings.presets import preset
 
     config: Config = apply(preset(task), {"steps": steps})
-    if not has_preset(task):
-        config, _ = derive_schedule(config, ())
+    config, _ = derive_schedule(config, ())
     return config.evaluation.every, config.evaluation.episodes
 
 
