@@ -108,7 +108,7 @@ class Agent:
             if name in self._given:
                 raise SettingsError(f"{name} = {self._given[name]!r}: not a setting of an agent; {_INSTEAD[name]}")
         import_named(env, test_env)
-        self._source = Source(env, test_env, reward)
+        self._source = Source(env, test_env, reward, hide_goal=self._given.get("goal") == "none")
         if self._source.count is not None:
             self._given.setdefault("num_envs", self._source.count)
         named = {"task": self._source.task, "algo": self.algo, "preset": preset}
@@ -390,7 +390,8 @@ class Agent:
         use_compilation_cache()
         agent = cls.__new__(cls)
         agent.verbose, agent._given, agent.derived, agent._known = 1, {}, [], True
-        agent._source = Source(config.task if env is None else env, test_env, config.reward)
+        source = config.task if env is None else env
+        agent._source = Source(source, test_env, config.reward, hide_goal=config.explores_freely)
         try:
             agent._begin(config, trained_for)
         except TaskError as error:

@@ -60,7 +60,7 @@ def train(
     """Start a run with a configuration, or continue one without; the options are those of `open_training`."""
     watcher = watcher or Watcher()
     new, config = config is not None, config or read_config(path)
-    source = Source(config.task)
+    source = Source(config.task, hide_goal=config.explores_freely)
     env = source.training_env(num_envs=config.num_envs, observe_achieved=False, processes=False)
     test_env = source.test_env(observe_achieved=False)
     options |= {"progress": watcher, "checkpoint_minutes": minutes}
@@ -130,6 +130,7 @@ ALGORITHMS = {
     "higl-two-envs": {"num_envs": 2, "novelty.discard": "adjacency", "landmarks.pseudo": "automatic"},
     "walked": WALKED,
     "walked-two-envs": WALKED | {"num_envs": 2},
+    "no-goal": WALKED | {"goal": "none", "greedy": 0.3},
 }
 
 
@@ -313,3 +314,35 @@ def test_a_failing_snapshot_does_not_end_the_run(tmp_path, monkeypatch):
     watcher = Watcher()
     assert train(tmp_path / "run", settings(steps=60), watcher) == 0
     assert watcher.warnings == ["no snapshot at step 60: ZeroDivisionError: no picture"]
+
+
+class Garbage(tiny.TinyEnv):
+    """The tiny task with other goals and rewards at each step; the body moves as ever."""
+
+    def step(self, action):
+        observation, _, terminated, truncated, info = super().step(action)
+        observation["desired_goal"] = 1e3 * np.sin(np.arange(2.0) + self._steps)
+        return observation, -7.0 * self._steps, terminated, truncated, info | {"is_success": True}
+
+
+@pytest.mark.slow
+def test_without_a_goal_neither_goals_nor_rewards_matter(tmp_path):
+    """Every number of training is the same, whatever the environment wants."""
+    config = settings(**WALKED, goal="none")
+    for name, env in (("whole", tiny.TinyEnv()), ("garbage", Garbage())):
+        training = Source(env, hide_goal=True).training_env(num_envs=1, observe_achieved=False, processes=False)
+        with open_training(tmp_path / name, config, training, tiny.TinyEnv(), new=True, progress=Watcher()) as run:
+            assert run.run() == 0
+    assert_same_run(tmp_path / "whole", tmp_path / "garbage")
+    assert not {"episode/success", "episode/return"} & set(tiny.lines(tmp_path / "whole")[0])
+
+
+@pytest.mark.slow
+def test_random_subgoals_as_a_baseline(tmp_path):
+    """They never end, and the map that is drawn all the same leads in tests."""
+    assert train(tmp_path / "run", settings(**WALKED, goal="none", landmarks__explore="random")) == 0
+    policy, config = load_policy(tmp_path / "run" / "policy.safetensors")
+    assert (config.goal, config.landmarks.explore) == ("none", "random")
+    assert policy.chart is not None
+    assert len(policy.chart.points) > 1
+    assert not policy.wanders, "a policy that was trained without a goal takes any"

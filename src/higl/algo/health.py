@@ -28,9 +28,9 @@ def episode_metrics(config: Config, episode: Episode) -> dict[str, float]:
     as when a body fell over or got stuck.
     """
     period, scheme = config.high.period, config.high.subgoals
+    outcome = {"episode/success": float(episode.succeeded), "episode/return": episode.total_reward}
     return {
-        "episode/success": float(episode.succeeded),
-        "episode/return": episode.total_reward,
+        **({} if config.explores_freely else outcome),  # without a goal there is neither
         "episode/length": float(len(episode)),
         **segment_metrics(episode, period, scheme),
     }

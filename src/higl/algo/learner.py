@@ -261,14 +261,18 @@ class Learner:
         """Return the policy that explores: the current actors in NumPy."""
         policy = self._policy_of(self.state.actors)
         policy.random_subgoals = self._begins()
+        policy.wanders = self.config.explores_freely
         return policy
 
     def _begins(self) -> bool:
         """Return whether subgoals are still random.
 
         With a map, the random phase ends as soon as the body goes where it is asked to. That it moves is not enough: an
-        ant that has not learned to walk moves half a unit in a segment, in any direction.
+        ant that has not learned to walk moves half a unit in a segment, in any direction. Of the baseline that explores
+        by random subgoals, it never ends.
         """
+        if self.config.explores_freely and self.config.landmarks.explore == "random":
+            return True
         obeys = self.map is not None and self.steps >= _SHORTEST_BEGINNING and self.map.progress >= _WALKS
         return self.steps < self.config.high.random_steps and not obeys
 

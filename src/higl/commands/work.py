@@ -83,7 +83,8 @@ def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool, e
     from higl.envs.make import hinting_at_load
     from higl.envs.source import Source
 
-    source, observe_achieved = Source(env or config.task, options.test_env, config.reward), config.observe_achieved
+    source = Source(env or config.task, options.test_env, config.reward, hide_goal=config.explores_freely)
+    observe_achieved = config.observe_achieved
     with nullcontext() if new else hinting_at_load(out, env or config.task, config.algo):
         training_env = source.training_env(
             num_envs=config.num_envs, observe_achieved=observe_achieved, processes=options.processes

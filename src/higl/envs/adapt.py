@@ -146,6 +146,33 @@ class ObserveAchieved(gymnasium.ObservationWrapper):
         return with_achieved(observation)
 
 
+class HideGoal(gymnasium.Wrapper):
+    """Hides what a task wants, for training without a goal: no other part of the program sees it.
+
+    The desired goal is the achieved one, the reward 0, and `info` does not report success.
+    """
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset the environment."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._hidden(observation), _without_success(info)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Step the environment."""
+        observation, _, terminated, truncated, info = self.env.step(action)
+        return self._hidden(observation), 0.0, bool(terminated), bool(truncated), _without_success(info)
+
+    def _hidden(self, observation: Any) -> dict[str, Any]:
+        # Exactly the declared type: a vector environment copies observations into arrays of it.
+        parts: Any = self.observation_space
+        goal = np.array(observation["achieved_goal"], parts["desired_goal"].dtype)
+        return {**observation, "desired_goal": goal}
+
+
+def _without_success(info: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in info.items() if name not in ("is_success", "success")}
+
+
 class EndsInInfo(gymnasium.Wrapper):
     """Reports the end of an episode only in `info`, and repeats its last result until it is reset.
 

@@ -303,7 +303,7 @@ def _settings(run: Run) -> list[SettingRow]:
     """Return all settings, general ones first; none if they are not known."""
     if not run.settings:
         return []
-    usual = flat_config(preset(run.task, run.settings["algo"], run.settings["preset"]))
+    usual = flat_config(preset(*(run.settings[name] for name in ("task", "algo", "preset", "goal"))))
     changed = differing(run.settings, usual, leave_out=("seed", "steps"))
     return [
         SettingRow(name, value_text(value), value_text(usual[name]) if name in changed else None)

@@ -23,6 +23,7 @@ from gymnasium.vector import VectorEnv
 from higl.algo.episodes import Episode, collect_episode, collect_episodes, explores
 from higl.algo.learner import Learner
 from higl.errors import EpisodeError
+from higl.run.coverage import Coverage
 from higl.run.measure import Evaluation, greedy_episodes
 from higl.run.observers import Observer, Observers
 from higl.run.process import handling
@@ -42,6 +43,7 @@ class Loop:
         self.learner, self.config = learner, learner.config
         self.env, self.test_env = env, test_env
         self.observers = Observers(observers)
+        self.coverage = Coverage.of(self.config, test_env)
         self.evaluated: list[Episode] = []
         """Episodes of the last evaluation."""
         self.stop_signal: int | None = None
@@ -99,6 +101,8 @@ class Loop:
             collecting = (time.perf_counter() - start) / len(episodes)
             for episode in episodes:
                 metrics = {"seconds/collect": collecting} | learner.learn(episode)
+                if self.coverage is not None:
+                    metrics["explored_share"] = self.coverage.share(learner.matrix.cells)
                 place = {"step": learner.steps, "episode": learner.episodes, "time": round(self.seconds, 3)}
                 self.observers.episode(place | metrics)
             every = config.evaluation.every

@@ -23,9 +23,10 @@ def variant_name(config: Config) -> str:
 
     `coverage60-novelty60`, `relabel`, `paper`, `paper-shift4`.
     """
-    base, own = preset(config.task, config.algo, config.preset), flat_config(config)
+    base, own = preset(config.task, config.algo, config.preset, config.goal), flat_config(config)
     changed = [_word(name, own[name]) for name in differing(base, own, leave_out=_OWN_PLACE)]
-    name = "-".join(([] if config.preset == "best" else [config.preset]) + changed)
+    first = ([] if config.preset == "best" else [config.preset]) + ["no-goal"] * config.explores_freely
+    name = "-".join(first + changed)
     if len(name) > _LONGEST:
         digest = hashlib.sha256(name.encode()).hexdigest()[:8]
         name = f"{name[: _LONGEST - 9].rstrip('-')}-{digest}"
@@ -39,7 +40,7 @@ def unnamed_changes(config: Config, variant: str) -> list[str]:
     """
     if not has_preset(config.task):
         return []
-    base, own = preset(config.task, config.algo, config.preset), flat_config(config)
+    base, own = preset(config.task, config.algo, config.preset, config.goal), flat_config(config)
     names = [
         name
         for name in differing(base, config, leave_out=_OWN_PLACE)
@@ -66,7 +67,8 @@ def run_name(config: Config) -> str:
 
 def run_title(config: Config) -> str:
     """Return a run's name for people: `ant-maze-u (higl, sparse, seed 0)`."""
-    return f"{config.task} ({config.algo}, {config.reward}, seed {config.seed})"
+    what = "no goal" if config.explores_freely else config.reward
+    return f"{config.task} ({config.algo}, {what}, seed {config.seed})"
 
 
 def algorithm_title(algo: str) -> str:

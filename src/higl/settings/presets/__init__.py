@@ -16,7 +16,7 @@ from typing import Any, get_args
 import msgspec
 
 from higl.errors import SettingsError
-from higl.settings.config import Algorithm, Config, Preset
+from higl.settings.config import Algorithm, Config, GoalSource, Preset
 from higl.settings.flat import Layer, flat, flat_config, nested
 
 # The layers of each task, in order, after `all`.
@@ -31,6 +31,8 @@ _LAYERS = {
 }
 # Layers of tasks without a preset; `derive.py` adds to them.
 _OTHER_LAYERS = ("few-landmarks", "other")
+# The last layer of every task that is trained without a goal.
+_NO_GOAL = ("no-goal",)
 
 PRESET_TASKS = tuple(_LAYERS)
 """Short names of the tasks with presets."""
@@ -45,18 +47,19 @@ def _file(family: Preset) -> dict[str, Any]:
 
 
 @cache
-def _of_higl(task: str, family: Preset) -> Config:
+def _of_higl(task: str, family: Preset, goal: GoalSource) -> Config:
     """Return the settings of HIGL: all layers of a task, `best` over `paper`."""
     families: tuple[Preset, ...] = ("paper",) if family == "paper" else ("paper", "best")
-    values: Layer = flat_config(Config()) | {"task": task, "preset": family}
+    values: Layer = flat_config(Config()) | {"task": task, "preset": family, "goal": goal}
+    layers = ("all", *_LAYERS.get(task, _OTHER_LAYERS), *(_NO_GOAL if goal == "none" else ()))
     for each in families:
-        for name in ("all", *_LAYERS.get(task, _OTHER_LAYERS)):
+        for name in layers:
             values |= flat(_file(each).get(name, {}))
     return msgspec.convert(nested(values), Config)
 
 
-def preset(task: str, algo: Algorithm = "higl", family: Preset = "best") -> Config:
-    """Return the settings of a preset for a task and an algorithm.
+def preset(task: str, algo: Algorithm = "higl", family: Preset = "best", goal: GoalSource = "given") -> Config:
+    """Return the settings of a preset for a task and an algorithm, with or without a final goal.
 
     HRAC and HIRO relabel subgoals, as their authors do, and have k = m: HRAC keeps subgoals within the k-step region of
     the current state, where HIGL has a smaller k for the region around the pseudo-landmark.
@@ -68,7 +71,7 @@ def preset(task: str, algo: Algorithm = "higl", family: Preset = "best") -> Conf
         raise SettingsError(
             f"preset = {json.dumps(family, default=str)}: expected one of {', '.join(get_args(Preset))}"
         )
-    config = replace(_of_higl(short_name(task), family), algo=algo)
+    config = replace(_of_higl(short_name(task), family, goal), algo=algo)
     if algo != "higl":
         high, adjacency = replace(config.high, relabel=True), replace(config.adjacency, degree=config.high.period)
         config = replace(config, high=high, adjacency=adjacency)
