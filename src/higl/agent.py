@@ -22,7 +22,7 @@ from higl.envs.trust import is_imported, would_import
 from higl.errors import SettingsError, TaskError
 from higl.run.agent_file import load_agent, save_agent
 from higl.run.checkpoint import Checkpoints, restore_learner, restore_newest
-from higl.run.checks import check_same_spaces, check_spaces
+from higl.run.checks import check_goals, check_same_spaces, check_spaces
 from higl.run.files import CHECKPOINT_MINUTES, CHECKPOINTS
 from higl.run.loop import Loop, train_in_memory
 from higl.run.measure import Evaluation, measuring_seeds
@@ -127,6 +127,7 @@ class Agent:
         if trained_for is not None:
             check_same_spaces(self.spaces, trained_for)
         check_spaces(config, self.spaces)
+        check_goals(config, self._source.first)
         self.learner: Learner | None = None
         self._policy: Policy | None = None
         self._policy_episode = 0

@@ -29,8 +29,8 @@ class GoalWrapper(gymnasium.Wrapper):
         self,
         env: gymnasium.Env,
         goal_fn: GoalFunction,
-        reward_fn: RewardFunction,
-        desired_fn: DesiredFunction,
+        reward_fn: RewardFunction | None,
+        desired_fn: DesiredFunction | None,
         success_fn: Callable[[np.ndarray, np.ndarray], bool] | None,
     ):
         super().__init__(env)
@@ -47,12 +47,21 @@ class GoalWrapper(gymnasium.Wrapper):
         self.observation_space = spaces.Dict(observation=inner, achieved_goal=goal, desired_goal=goal)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment and draw a goal, both from the seed."""
-        observation, info = self.env.reset(seed=seed, options=options)
+        """Reset the environment and draw a goal, both from the seed; the option `goal` sets it instead."""
+        options = dict(options or {})
+        chosen = options.pop("goal", None)
+        observation, info = self.env.reset(seed=seed, options=options or None)
         if seed is not None:
             self._rng = np.random.default_rng([seed, _DESIRED])
-        self._desired = self.check_desired(self._desired_fn(self._rng))
+        if chosen is None and self._desired_fn is not None:
+            chosen = self._desired_fn(self._rng)
+        self._desired = None if chosen is None else self.check_desired(chosen)
         return self._dictionary(observation), info
+
+    @property
+    def has_goals(self) -> bool:
+        """Whether episodes have a goal of their own."""
+        return self._desired_fn is not None
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Step the environment; `reward_fn` gives the reward."""
@@ -60,8 +69,9 @@ class GoalWrapper(gymnasium.Wrapper):
         found = self._dictionary(observation)
         achieved, desired = found["achieved_goal"], found["desired_goal"]
         if self._success_fn is not None:
-            info = info | {"is_success": bool(self._success_fn(achieved, desired))}
-        reward = float(self._reward_fn(achieved, desired, info))
+            info = info | {"is_success": self._desired is not None and bool(self._success_fn(achieved, desired))}
+        has_reward = self._desired is not None and self._reward_fn is not None
+        reward = float(self._reward_fn(achieved, desired, info)) if has_reward else 0.0
         return found, reward, bool(terminated), bool(truncated), info
 
     def check_desired(self, desired: Any) -> np.ndarray:
@@ -81,11 +91,9 @@ class GoalWrapper(gymnasium.Wrapper):
         return np.atleast_1d(np.asarray(self._goal_fn(observation), np.float32))
 
     def _dictionary(self, observation: np.ndarray) -> dict[str, np.ndarray]:
-        return {
-            "observation": observation,
-            "achieved_goal": self._goal(observation),
-            "desired_goal": self._desired.copy(),
-        }
+        achieved = self._goal(observation)
+        desired = achieved if self._desired is None else self._desired
+        return {"observation": observation, "achieved_goal": achieved, "desired_goal": desired.copy()}
 
 
 def wrap_goal(
@@ -93,7 +101,7 @@ def wrap_goal(
     goal_fn: GoalFunction,
     reward_fn: RewardFunction | None = None,
     *,
-    desired: DesiredFunction | np.ndarray | Sequence[float] | float,
+    desired: DesiredFunction | np.ndarray | Sequence[float] | float | None = None,
     radius: float | None = None,
 ) -> gymnasium.Env:
     """Make an environment goal-conditioned.
@@ -103,15 +111,17 @@ def wrap_goal(
         goal_fn: Returns the achieved goal of an observation: `lambda observation: observation[:2]`.
         reward_fn: `reward_fn(achieved, desired, info)` replaces the environment's reward. Default: 0 within `radius`
             of the goal, else -1.
-        desired: The goal: fixed numbers, or a function that draws one for each episode from a random generator.
+        desired: The goal: fixed numbers, or a function that draws one for each episode from a random generator. Not
+            given: there is none, and an agent can only be trained without a goal (`goal="none"`). A goal may then still
+            be chosen for an episode: `env.reset(options={"goal": ...})`; with `radius`, success is reported for it.
         radius: The goal counts as reached within this distance, and `info["is_success"]` says so. Default: the
             environment's own `info["is_success"]`, if it has one.
 
     Raises:
-        ValueError: the observation is not a vector, neither `reward_fn` nor `radius` is given, or `desired` has
-            another shape than `goal_fn` returns.
+        ValueError: the observation is not a vector, neither `reward_fn` nor `radius` is given for a goal, or `desired`
+            has another shape than `goal_fn` returns.
     """
-    if reward_fn is None and radius is None:
+    if reward_fn is None and radius is None and desired is not None:
         raise ValueError("wrap_goal needs reward_fn or radius: without a reward there is nothing to learn")
     if radius is not None and not radius > 0:
         raise ValueError(f"wrap_goal: radius = {radius}: expected a number greater than 0")
@@ -123,9 +133,10 @@ def wrap_goal(
     def sparse(achieved: np.ndarray, desired: np.ndarray, info: dict[str, Any]) -> float:
         return 0.0 if within(achieved, desired) else -1.0
 
-    draw = desired if callable(desired) else lambda _: np.asarray(desired, np.float32)
-    wrapped = GoalWrapper(env, goal_fn, reward_fn or sparse, draw, None if radius is None else within)
-    if not callable(desired):  # fail here, not at the first reset
+    draw = desired if desired is None or callable(desired) else lambda _: np.asarray(desired, np.float32)
+    reward = reward_fn or (None if radius is None else sparse)
+    wrapped = GoalWrapper(env, goal_fn, reward, draw, None if radius is None else within)
+    if desired is not None and not callable(desired):  # fail here, not at the first reset
         wrapped.check_desired(desired)
     return wrapped
 

@@ -22,7 +22,7 @@ from higl.algo.products import resolved_precision
 from higl.envs.trust import is_imported
 from higl.errors import CheckpointError
 from higl.run.checkpoint import Checkpoints, Counters, learner_arrays, restore_newest
-from higl.run.checks import check_spaces
+from higl.run.checks import check_goals, check_spaces
 from higl.run.files import CHECKPOINT_MINUTES, CHECKPOINTS, POLICY, SNAPSHOTS
 from higl.run.folder import RunFolder
 from higl.run.loop import Loop
@@ -81,6 +81,7 @@ def open_training(
         RunFolderError: the folder cannot be used.
     """
     check_spaces(config, Spaces.of(env))
+    check_goals(config, test_env if isinstance(env, VectorEnv) else env)
     folder = RunFolder.create(path, config, progress.warn) if new else RunFolder.open(path, progress.warn)
     if test_env_name is not None:
         folder.facts["test_env"] = test_env_name
