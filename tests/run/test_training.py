@@ -6,6 +6,7 @@ import errno
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -17,7 +18,7 @@ from support.arrays import differing
 from higl.algo import products
 from higl.algo.learner import Learner
 from higl.envs.source import Source
-from higl.errors import CheckpointError
+from higl.errors import CheckpointError, SettingsError
 from higl.run import checkpoint
 from higl.run.checkpoint import Checkpoints
 from higl.run.observers import Row
@@ -92,9 +93,9 @@ def kill() -> None:
     raise Killed
 
 
-def interrupt(path: Path, config: Config | None, at_step: int, minutes: float = 0) -> None:
+def interrupt(path: Path, config: Config | None, at_step: int, minutes: float = 0, **options) -> None:
     with pytest.raises(Killed):
-        train(path, config, Watcher(at_step, kill), minutes)
+        train(path, config, Watcher(at_step, kill), minutes, **options)
 
 
 def test_a_run_that_reaches_its_success_is_finished(tmp_path):
@@ -346,3 +347,34 @@ def test_random_subgoals_as_a_baseline(tmp_path):
     assert policy.chart is not None
     assert len(policy.chart.points) > 1
     assert not policy.wanders, "a policy that was trained without a goal takes any"
+
+
+@pytest.mark.slow
+def test_a_run_from_what_another_has_learned(tmp_path):
+    """It starts with every array of the other, counts its own steps, and resumes exactly without the other."""
+    free = settings(**WALKED, goal="none", steps=100, high__random_steps=300)
+    assert train(tmp_path / "free", free) == 0
+    config = replace(free, goal="given", steps=200, seed=1)
+    assert train(tmp_path / "whole", config, start_from=tmp_path / "free") == 0
+    interrupt(tmp_path / "broken", config, 20, minutes=1, start_from=tmp_path / "free")
+    loaded = Checkpoints(tmp_path / "broken" / "checkpoints").load(pytest.fail)
+    assert loaded is not None
+    assert differing(loaded[0], final(tmp_path / "free")) == []
+    assert (loaded[1].steps, loaded[1].before) == (0, 100)
+    shutil.rmtree(tmp_path / "free")
+    assert train(tmp_path / "broken") == 0
+    assert_same_run(tmp_path / "whole", tmp_path / "broken")
+    assert [row[0] for row in tiny.evaluations(tmp_path / "whole")[1:]] == ["0", "60", "120", "180", "200"]
+    assert Path(read_facts(tmp_path / "whole")["from"]) == tmp_path / "free"
+
+
+@pytest.mark.slow
+def test_a_run_that_cannot_start_from_another(tmp_path):
+    config = settings(**WALKED, steps=40)
+    assert train(tmp_path / "free", config) == 0
+    with pytest.raises(SettingsError, match=r"must keep .*high.period = 5 -> 4"):
+        train(tmp_path / "other", apply(config, {"high.period": 4}), start_from=tmp_path / "free")
+    shutil.rmtree(tmp_path / "free" / "checkpoints")
+    with pytest.raises(SettingsError, match="has no checkpoint to start from"):
+        train(tmp_path / "other", config, start_from=tmp_path / "free")
+    assert not (tmp_path / "other").exists()

@@ -254,7 +254,14 @@ class Learner:
             self.map = WalkedMap(config.landmarks.coverage, spaces.goal, config.high.period)
         self.steps = 0
         self.episodes = 0
+        self.before = 0
+        """Steps of the run that this one started from."""
         self.seconds: dict[str, float] = {}
+
+    def start_over(self) -> None:
+        """Count steps and episodes from 0, and keep all that was learned: the beginning of another run."""
+        self.before += self.steps
+        self.steps = self.episodes = 0
 
     @property
     def policy(self) -> Policy:
@@ -273,8 +280,9 @@ class Learner:
         """
         if self.config.explores_freely and self.config.landmarks.explore == "random":
             return True
-        obeys = self.map is not None and self.steps >= _SHORTEST_BEGINNING and self.map.progress >= _WALKS
-        return self.steps < self.config.high.random_steps and not obeys
+        steps = self.before + self.steps
+        obeys = self.map is not None and steps >= _SHORTEST_BEGINNING and self.map.progress >= _WALKS
+        return steps < self.config.high.random_steps and not obeys
 
     @property
     def tested_policy(self) -> Policy:
@@ -365,7 +373,7 @@ class Learner:
 
     def train_high(self, key: jax.Array, count: jax.Array) -> Metrics:
         """Update the high level `count` times."""
-        planning = jnp.asarray(self.steps >= self.config.landmarks.start)
+        planning = jnp.asarray(self.before + self.steps >= self.config.landmarks.start)
         return self._run("high", self.stages.train_high, key, count, planning)
 
     def train_novelty(self, key: jax.Array, count: jax.Array) -> Metrics:

@@ -70,10 +70,18 @@ def allow_stored(out: Path, facts: Mapping[str, Any], options: WorkOptions) -> N
         allowed_name(named, name, out, trust=options.trust, option="--tracker")
 
 
-def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool, env: str | None = None) -> int:
+def work_on_run(
+    out: Path,
+    config: Config,
+    options: WorkOptions,
+    *,
+    new: bool,
+    env: str | None = None,
+    start_from: Path | None = None,
+) -> int:
     """Start or continue a run in this process, which is prepared; return the exit code.
 
-    `env` replaces the name of the task.
+    `env` replaces the name of the task. A new run may start from what another has learned.
     """
     trackers = [] if options.tracker is None else [options.tracker]
     for name in trackers:
@@ -109,5 +117,6 @@ def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool, e
         callbacks=callbacks,
         trackers=trackers,
         test_env_name=options.test_env,
+        start_from=start_from,
     ) as training:
         return training.run()

@@ -88,6 +88,8 @@ class Loop:
     def run(self) -> None:
         """Train up to the settings' number of steps, or until stopped."""
         learner, config = self.learner, self.config
+        if learner.before and learner.steps == 0:
+            self.evaluate()  # what the other run is worth by itself
         while learner.steps < config.steps and not self.stopped:
             before, start = learner.steps, time.perf_counter()
             try:

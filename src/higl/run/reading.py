@@ -230,6 +230,13 @@ def last_step(path: Path) -> int:
     return int(rows[-1]["step"]) if rows else 0
 
 
+def last_metric(path: Path, name: str) -> float | None:
+    """Return a metric of the last whole line of a run's `metrics.jsonl`; None if the line has none."""
+    rows = _parse_metrics(_read_tail(path / METRICS, size=1 << 14)).rows
+    value = rows[-1].get(name) if rows else None
+    return None if value is None else float(value)
+
+
 class MetricsTail:
     """Reads a run's `metrics.jsonl` while it grows."""
 

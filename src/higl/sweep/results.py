@@ -18,7 +18,7 @@ import numpy as np
 from higl.errors import ResultsError, RunFolderError
 from higl.run.files import CONFIG, EVALUATIONS, replace_file
 from higl.run.naming import algorithm_name, task_name
-from higl.run.reading import last_step, read_config, read_evaluations, read_facts, run_status
+from higl.run.reading import last_metric, last_step, read_config, read_evaluations, read_facts, run_status
 from higl.settings.config import Config
 from higl.settings.flat import differing
 from higl.settings.layers import to_toml
@@ -86,7 +86,7 @@ def add_run(run: Path, results: Path, *, variant: str | None = None, partial: bo
         raise ResultsError(f"{run} has no evaluations yet")
     place = results / task_name(config) / _group_name(config, variant) / f"seed-{config.seed}"
     _check_place(place, config, last_step(run))
-    new_facts = result_facts(facts, config, last_step(run))
+    new_facts = result_facts(facts, config, last_step(run)) | {"explored_share": last_metric(run, "explored_share")}
     if not _holds_same_policy(place, new_facts):
         (place / TEST).unlink(missing_ok=True)
     place.mkdir(parents=True, exist_ok=True)
