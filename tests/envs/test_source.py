@@ -145,3 +145,8 @@ def test_success_does_not_end_an_episode_without_a_goal():
     assert Source("ant-maze-w").first.unwrapped.task.ends_on_success
     assert not Source("ant-maze-w", hide_goal=True).first.unwrapped.task.ends_on_success
     assert Source("ant-maze-w", hide_goal=True).test_env(observe_achieved=False).unwrapped.task.ends_on_success
+
+
+def test_an_observation_that_shows_the_goal_is_refused():
+    with pytest.raises(TaskError, match="of the observation is the desired goal"):
+        _ = Source("reacher", hide_goal=True).first

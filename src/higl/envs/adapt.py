@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
+from higl.errors import TaskError
 from higl.observations import with_achieved
 
 GoalFunction = Callable[[np.ndarray], np.ndarray]
@@ -20,6 +21,8 @@ RewardFunction = Callable[[np.ndarray, np.ndarray, dict[str, Any]], float]
 
 # Separates the random stream of desired goals from the other streams of the same seed.
 _DESIRED = 4
+# Resets that show whether the observation contains the goal.
+_RESETS = 4
 
 
 class GoalWrapper(gymnasium.Wrapper):
@@ -161,7 +164,19 @@ class HideGoal(gymnasium.Wrapper):
     """Hides what a task wants, for training without a goal: no other part of the program sees it.
 
     The desired goal is the achieved one, the reward 0, and `info` does not report success.
+
+    Raises:
+        TaskError: the observation shows the goal as well.
     """
+
+    def __init__(self, env: gymnasium.Env):
+        super().__init__(env)
+        shown = _shown_goal(env)
+        if shown is not None:
+            raise TaskError(
+                f'goal = "none": entry {shown} of the observation is the desired goal; leave it out of the '
+                "observation (gymnasium.wrappers.TransformObservation), or train with a goal"
+            )
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset the environment."""
@@ -178,6 +193,18 @@ class HideGoal(gymnasium.Wrapper):
         parts: Any = self.observation_space
         goal = np.array(observation["achieved_goal"], parts["desired_goal"].dtype)
         return {**observation, "desired_goal": goal}
+
+
+def _shown_goal(env: gymnasium.Env) -> int | None:
+    """Return the first entry of the observation that follows the desired goal from reset to reset; None without one."""
+    try:
+        states = [env.reset(seed=seed)[0] for seed in range(_RESETS)]
+        observed, desired = (np.stack([state[part] for state in states]) for part in ("observation", "desired_goal"))
+    except (KeyError, IndexError, TypeError, ValueError):  # no goal environment: `check_env` says so
+        return None
+    varied = desired[:, np.ptp(desired, axis=0) > 0]
+    same = (observed[:, :, None] == varied[:, None, :]).all(axis=0).any(axis=1)
+    return int(np.argmax(same)) if same.any() else None
 
 
 def _without_success(info: dict[str, Any]) -> dict[str, Any]:
