@@ -20,7 +20,7 @@ from math import ceil
 
 import numpy as np
 
-from higl.algo.walked import Chart, Walker, is_stuck
+from higl.algo.walked import Chart, Walker, is_stuck, with_nearby
 from higl.settings.config import Explore
 
 # Share of the pseudo goals that are any known landmark, from which it does not roam.
@@ -39,17 +39,12 @@ _PATIENCE, _MORE = 3.0, 5
 _NOISE = 0.4
 
 
-def familiarity(chart: Chart, reach: float) -> np.ndarray:
-    """Return the segments that were spent at each landmark and at all within `reach` of it: [N].
+def familiarity(chart: Chart) -> np.ndarray:
+    """Return the segments that were spent at each landmark and around it: [N].
 
     Trajectories that pass side by side leave landmarks side by side, each with few visits: those are no frontier.
     """
-    # |a - b|^2 = |a|^2 + |b|^2 - 2ab: two orders faster than differences, and exact enough for counting.
-    points = chart.points.astype(np.float64)
-    squares = np.square(points).sum(axis=1)
-    near = squares[:, None] + squares[None] - 2.0 * points @ points.T <= reach * reach
-    np.fill_diagonal(near, True)
-    return near @ chart.visits.astype(np.float64)
+    return with_nearby(chart.points, chart.visits)
 
 
 def pseudo_goal(
@@ -71,7 +66,7 @@ class Wanderer(Walker):
     def __init__(self, chart: Chart, period: int, explore: Explore):
         super().__init__(chart, period)
         self.explore = explore
-        self.familiar = familiarity(chart, self.reach)
+        self.familiar = familiarity(chart)
         self.returning = False
         self.left = 0
         """Segments until it gives up the pseudo goal."""

@@ -61,7 +61,7 @@ def take_snapshot(learner: Learner, env: gymnasium.Env, episode: Episode | None)
         chart = learner.map.chart()
         snapshot |= _walked(chart, snapshot, unit)
         if learner.config.explores_freely and len(chart.points):
-            snapshot |= _frontier(chart, learner.config.high.period, unit)
+            snapshot |= _frontier(chart, unit)
     elif learner.config.uses_landmarks:
         found |= {name: found[name] * unit for name in ("landmarks", "selected", "pseudo_landmark")}
         coverage, novelty = _split(learner, found)
@@ -196,9 +196,9 @@ def _walked(chart: Chart, snapshot: Snapshot, unit: np.ndarray) -> Snapshot:
     }
 
 
-def _frontier(chart: Chart, period: int, unit: np.ndarray) -> Snapshot:
+def _frontier(chart: Chart, unit: np.ndarray) -> Snapshot:
     """Return the landmarks of a walked map that are least familiar, as novel ones, with their scores."""
-    score = 1.0 / (1.0 + familiarity(chart, float(chart.speed) * period))
+    score = 1.0 / (1.0 + familiarity(chart))
     novel = np.argsort(-score, kind="stable")[: -(-len(score) // _FRONTIER)]
     return {"novelty": chart.points[novel] * unit, "novelty_score": score[novel]}
 
