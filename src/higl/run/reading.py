@@ -442,8 +442,9 @@ class Run:
 
     @cached_property
     def title(self) -> str:
-        """Task, algorithm and seed in one line."""
-        parts = [algorithm_title(self.algo), f"seed {self.seed}" if self.seed is not None else self.name]
+        """Task, algorithm, whether there was a goal, and seed in one line."""
+        goal = ["no goal"] * (self.settings.get("goal") == "none")
+        parts = [algorithm_title(self.algo), *goal, f"seed {self.seed}" if self.seed is not None else self.name]
         return f"{task_title(self.task, self.reward)}: {', '.join(parts)}"
 
 
