@@ -199,10 +199,12 @@ def _shown_goal(env: gymnasium.Env) -> int | None:
     """Return the first entry of the observation that follows the desired goal from reset to reset; None without one."""
     try:
         states = [env.reset(seed=seed)[0] for seed in range(_RESETS)]
-        observed, desired = (np.stack([state[part] for state in states]) for part in ("observation", "desired_goal"))
+        observed, achieved, desired = (
+            np.stack([state[part] for state in states]) for part in ("observation", "achieved_goal", "desired_goal")
+        )
     except (KeyError, IndexError, TypeError, ValueError):  # no goal environment: `check_env` says so
         return None
-    varied = desired[:, np.ptp(desired, axis=0) > 0]
+    varied = desired[:, (np.ptp(desired, axis=0) > 0) & (desired != achieved).any(axis=0)]
     same = (observed[:, :, None] == varied[:, None, :]).all(axis=0).any(axis=1)
     return int(np.argmax(same)) if same.any() else None
 
