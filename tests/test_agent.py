@@ -495,3 +495,18 @@ def test_a_vector_environment_sets_the_number_of_environments():
     learned = agent().learn(80).steps, higl.HIGL([make, make], verbose=False, **TINY).learn(80)
     assert learned[1].config.num_envs == 2
     assert learned[1].steps == learned[0] == 80
+
+
+def test_an_environment_without_any_goal(capsys):
+    """It can be explored, and the agent then takes a goal; training for its goals makes no sense."""
+    env = higl.wrap_goal(gymnasium.make("Pendulum-v1"), lambda observation: observation[:2], radius=0.3)
+    with pytest.raises(SettingsError, match=r'has no goals .* goal = "none"'):
+        higl.HIGL(env, verbose=0)
+    agent = higl.HIGL(env, goal="none", verbose=0, low={"hidden": (8, 8), "batch_size": 8})
+    assert agent.config.walks_map
+    agent.learn(600)
+    assert agent.policy.chart is not None
+    observation, _ = env.reset(seed=0, options={"goal": [1.0, 0.0]})
+    action, _ = agent.predict(observation)
+    assert env.action_space.contains(action)
+    assert "zero-shot" not in capsys.readouterr().out, "quiet"

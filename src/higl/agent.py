@@ -22,7 +22,7 @@ from higl.envs.trust import is_imported, would_import
 from higl.errors import SettingsError, TaskError
 from higl.run.agent_file import load_agent, save_agent
 from higl.run.checkpoint import Checkpoints, restore_learner, restore_newest
-from higl.run.checks import check_same_spaces, check_spaces
+from higl.run.checks import check_goals, check_same_spaces, check_spaces
 from higl.run.files import CHECKPOINT_MINUTES, CHECKPOINTS
 from higl.run.loop import Loop, train_in_memory
 from higl.run.measure import Evaluation, measuring_seeds
@@ -108,7 +108,7 @@ class Agent:
             if name in self._given:
                 raise SettingsError(f"{name} = {self._given[name]!r}: not a setting of an agent; {_INSTEAD[name]}")
         import_named(env, test_env)
-        self._source = Source(env, test_env, reward)
+        self._source = Source(env, test_env, reward, hide_goal=self._given.get("goal") == "none")
         if self._source.count is not None:
             self._given.setdefault("num_envs", self._source.count)
         named = {"task": self._source.task, "algo": self.algo, "preset": preset}
@@ -127,6 +127,7 @@ class Agent:
         if trained_for is not None:
             check_same_spaces(self.spaces, trained_for)
         check_spaces(config, self.spaces)
+        check_goals(config, self._source.first)
         self.learner: Learner | None = None
         self._policy: Policy | None = None
         self._policy_episode = 0
@@ -390,7 +391,8 @@ class Agent:
         use_compilation_cache()
         agent = cls.__new__(cls)
         agent.verbose, agent._given, agent.derived, agent._derives = 1, {}, [], False
-        agent._source = Source(config.task if env is None else env, test_env, config.reward)
+        source = config.task if env is None else env
+        agent._source = Source(source, test_env, config.reward, hide_goal=config.explores_freely)
         try:
             agent._begin(config, trained_for)
         except TaskError as error:

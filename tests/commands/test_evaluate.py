@@ -84,3 +84,24 @@ def test_seeds_out_of_range(capsys, command):
     code, _, err = tell(capsys, command, "point-maze", "--pretrained", "--seed", 2**32)
     assert code == 2
     assert err == f"higl {command}: --seed 4294967296: expected a number from 0 to 4,294,967,295\n"
+
+
+def test_a_grid_of_goals(capsys, tmp_path):
+    out = tmp_path / "map.png"
+    code, told, err = tell(capsys, "eval", "point-maze", "--pretrained", "--goals", "grid", "-o", out, "--cores", 0)
+    assert (code, err) == (0, "")
+    assert "a grid of 112 goals, seed 0" in told
+    rows = (tmp_path / "map.csv").read_text().splitlines()
+    assert len(rows) == 113
+    reached = sum(float(row.split(",")[3]) > 0 for row in rows[1:])
+    assert f"goals reached     {reached / 112:.1%} of 112 goals" in told
+    assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_grid_needs_goals_that_can_be_chosen(whole, tmp_path):
+    """The tiny task has no `compute_reward`."""
+    done = higl("eval", whole, "--goals", "grid", "--trust", "-o", tmp_path / "map.png")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "its goals cannot be chosen" in done.stderr
+    done = higl("eval", whole, "--goals", "grid", "--trust", "-o", tmp_path / "map.txt")
+    assert done.returncode == 2

@@ -17,7 +17,8 @@ from higl.commands.command import agrees
 from higl.commands.train import default_folder
 from higl.envs.make import make_env
 from higl.run.folder import RunFolder
-from higl.run.reading import read_facts
+from higl.run.naming import run_name
+from higl.run.reading import read_config, read_facts
 from higl.settings.config import Config
 from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.layers import apply, setting_types
@@ -244,3 +245,21 @@ def test_stop_at_is_a_share(share, tmp_path, capsys):
     code, _, error = tell(capsys, "train", "point-maze", "--stop-at", share, "--out", tmp_path / "run")
     assert code == 2
     assert "expected a share" in error
+
+
+def test_a_run_from_another(whole, tmp_path, capsys, monkeypatch):
+    """Its settings are the other's; what cannot change is named, and another origin is another run."""
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = tell(capsys, "train", tiny.TASK, "--from", whole, "--steps", 40, "--seed", 7)
+    assert code == 0
+    run = Path("runs") / f"{run_name(apply(read_config(whole), {'seed': 7}))}-from-whole"
+    assert f"starting from {whole}, which has learned from 200 steps" in out
+    assert read_config(run) == apply(read_config(whole), {"seed": 7, "steps": 40})
+    for words, exit_code, told in (
+        (["--from", whole, "--high.period", 4], 2, "high.period = 5 -> 4"),
+        (["--from", tmp_path / "nowhere"], 1, "nowhere"),
+        (["--out", run, "--config", whole / "config.toml", "--steps", 40, "--seed", 7], 2, "begun from"),
+    ):
+        code, _, err = tell(capsys, "train", tiny.TASK, *words)
+        assert (code, err.count("\n")) == (exit_code, 1)
+        assert told in err

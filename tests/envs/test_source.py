@@ -3,6 +3,7 @@
 from functools import partial
 
 import gymnasium
+import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from support.reach import ReachEnv
@@ -119,3 +120,33 @@ def test_what_make_vec_returns():
 def test_other_lists_and_vectors_are_rejected(given, message):
     with pytest.raises(TaskError, match=message):
         Source(given() if callable(given) else given)
+
+
+@pytest.mark.parametrize("env", ["ant-maze-w", make])
+def test_a_hidden_goal(env):
+    """Training sees the achieved goal, no reward and no success; tests see the task's own."""
+    source = Source(env, hide_goal=True)
+    assert source.task == Source(env).task
+    hidden = source.training_env(num_envs=1, observe_achieved=False, processes=False)
+    hidden.reset(seed=0)
+    for _ in range(3):
+        observation, reward, _, _, info = hidden.step(hidden.action_space.sample())
+        np.testing.assert_array_equal(observation["desired_goal"], observation["achieved_goal"])
+        assert reward == 0.0
+        assert not {"is_success", "success"} & set(info)
+    test = source.test_env(observe_achieved=False)
+    observation, _ = test.reset(seed=0)
+    assert not np.array_equal(observation["desired_goal"], observation["achieved_goal"])
+    assert "is_success" in test.step(test.action_space.sample())[-1]
+
+
+def test_success_does_not_end_an_episode_without_a_goal():
+    """It would tell where the goal is."""
+    assert Source("ant-maze-w").first.unwrapped.task.ends_on_success
+    assert not Source("ant-maze-w", hide_goal=True).first.unwrapped.task.ends_on_success
+    assert Source("ant-maze-w", hide_goal=True).test_env(observe_achieved=False).unwrapped.task.ends_on_success
+
+
+def test_an_observation_that_shows_the_goal_is_refused():
+    with pytest.raises(TaskError, match="of the observation is the desired goal"):
+        _ = Source("reacher", hide_goal=True).first

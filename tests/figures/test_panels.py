@@ -1,13 +1,17 @@
 """The numbers behind curves."""
 
+import json
+
 import numpy as np
 import pytest
 from support.synthetic import synthetic_run
 
 from higl.figures.groups import repeated_seeds
-from higl.figures.panels import LOSSES, UNMEASURED, evaluation_panels, metric_panels, stage_times
+from higl.figures.panels import EXPLORED, LOSSES, UNMEASURED, evaluation_panels, metric_panels, stage_times
 from higl.figures.statistics import Smoothing
 from higl.run.reading import find_runs, read_run
+from higl.settings.layers import apply, to_toml
+from higl.settings.presets import preset
 
 
 def test_success_of_a_run_by_hand(tmp_path):
@@ -88,3 +92,18 @@ def test_two_runs_of_a_seed_count_as_one(tmp_path):
         "Point Maze (sparse), HIGL: 2 runs have seed 0 (a, b): their mean counts as one seed."
     ]
     assert repeated_seeds(find_runs([tmp_path / "a", tmp_path / "c"])) == []
+
+
+def test_curves_of_a_run_without_a_goal(tmp_path):
+    """How much was visited, and success as zero-shot."""
+    folder = synthetic_run(tmp_path / "run", snapshots=1)
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    rows = [row | {"explored_share": place / len(rows)} for place, row in enumerate(rows, 1)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (panel,) = metric_panels([read_run(folder)], EXPLORED)
+    assert (panel.quantity, panel.limits) == ("share of the maze visited", (0.0, 1.0))
+    assert panel.curves[0].centre[-1] > 0.9
+    assert evaluation_panels([read_run(folder)])[0].quantity == "success rate"
+    config = apply(preset("point-maze", goal="none"), {"steps": read_run(folder).settings["steps"]})
+    (folder / "config.toml").write_text(to_toml(config))
+    assert evaluation_panels([read_run(folder)])[0].quantity == "success rate (zero-shot)"

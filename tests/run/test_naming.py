@@ -15,6 +15,9 @@ def test_names_tell_what_differs_from_the_preset():
     assert run_name(apply(more, {"seed": 3})) == "ant-maze-u-sparse-higl-relabel-coverage60-novelty60-3"
     assert variant_name(apply(base, {"low.exploration": 4.5})) == "low-exploration4.5"
     assert variant_name(apply(base, {"precision": "fp32"})) == ""
+    free = preset("ant-maze-u", goal="none")
+    assert variant_name(free) == "no-goal"
+    assert variant_name(apply(free, {"landmarks.explore": "uniform"})) == "no-goal-explore-uniform"
 
 
 def test_names_tell_all_digits_of_a_number():

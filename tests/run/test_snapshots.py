@@ -147,3 +147,20 @@ def test_a_walked_map_in_the_units_of_the_environment():
     assert snapshot["selected"].tolist() in nodes[path[1:-1]].tolist()
     assert snapshot["planning"] == 1
     assert snapshot["novelty"].size == 0
+
+
+def test_the_frontier_of_a_map_without_a_goal():
+    """The landmarks around which little time was spent, in the environment's units."""
+    config = tiny_config(goal="none", goal_unit=(0.5,), landmarks={"graph": "walked", "coverage": 60})
+    learner = Learner(config, SPACES)
+    assert learner.map is not None
+    known, new = (np.stack([np.linspace(*ends, 60), np.zeros(60)], 1) for ends in ((0.0, 6.0), (6.0, 12.0)))
+    for trajectory in (known, known, known, new):
+        learner.map.add_episode(trajectory.astype(np.float32), trajectory[5::5])
+    snapshot = take_snapshot(learner, PointEnv(), None)
+    assert 1 <= len(snapshot["novelty"]) == len(snapshot["novelty_score"]) <= 1 + len(snapshot["coverage"]) // 10
+    assert snapshot["novelty"][:, 0].min() > 3.0
+    assert snapshot["novelty"][:, 0].max() <= 6.0
+    assert {tuple(point) for point in snapshot["novelty"]} <= {tuple(point) for point in snapshot["coverage"]}
+    learner.config = tiny_config(landmarks={"graph": "walked", "coverage": 60})
+    assert len(take_snapshot(learner, PointEnv(), None)["novelty"]) == 0

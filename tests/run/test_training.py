@@ -6,6 +6,7 @@ import errno
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -17,7 +18,7 @@ from support.arrays import differing
 from higl.algo import products
 from higl.algo.learner import Learner
 from higl.envs.source import Source
-from higl.errors import CheckpointError
+from higl.errors import CheckpointError, SettingsError
 from higl.run import checkpoint
 from higl.run.checkpoint import Checkpoints
 from higl.run.observers import Row
@@ -60,7 +61,7 @@ def train(
     """Start a run with a configuration, or continue one without; the options are those of `open_training`."""
     watcher = watcher or Watcher()
     new, config = config is not None, config or read_config(path)
-    source = Source(config.task)
+    source = Source(config.task, hide_goal=config.explores_freely)
     env = source.training_env(num_envs=config.num_envs, observe_achieved=False, processes=False)
     test_env = source.test_env(observe_achieved=False)
     options |= {"progress": watcher, "checkpoint_minutes": minutes}
@@ -92,9 +93,9 @@ def kill() -> None:
     raise Killed
 
 
-def interrupt(path: Path, config: Config | None, at_step: int, minutes: float = 0) -> None:
+def interrupt(path: Path, config: Config | None, at_step: int, minutes: float = 0, **options) -> None:
     with pytest.raises(Killed):
-        train(path, config, Watcher(at_step, kill), minutes)
+        train(path, config, Watcher(at_step, kill), minutes, **options)
 
 
 def test_a_run_that_reaches_its_success_is_finished(tmp_path):
@@ -148,6 +149,7 @@ ALGORITHMS = {
     "higl-two-envs": {"num_envs": 2, "novelty.discard": "adjacency", "landmarks.pseudo": "automatic"},
     "walked": WALKED,
     "walked-two-envs": WALKED | {"num_envs": 2},
+    "no-goal": WALKED | {"goal": "none", "greedy": 0.3},
 }
 
 
@@ -331,3 +333,66 @@ def test_a_failing_snapshot_does_not_end_the_run(tmp_path, monkeypatch):
     watcher = Watcher()
     assert train(tmp_path / "run", settings(steps=60), watcher) == 0
     assert watcher.warnings == ["no snapshot at step 60: ZeroDivisionError: no picture"]
+
+
+class Garbage(tiny.TinyEnv):
+    """The tiny task with other goals and rewards at each step; the body moves as ever."""
+
+    def step(self, action):
+        observation, _, terminated, truncated, info = super().step(action)
+        observation["desired_goal"] = 1e3 * np.sin(np.arange(2.0) + self._steps)
+        return observation, -7.0 * self._steps, terminated, truncated, info | {"is_success": True}
+
+
+@pytest.mark.slow
+def test_without_a_goal_neither_goals_nor_rewards_matter(tmp_path):
+    """Every number of training is the same, whatever the environment wants."""
+    config = settings(**WALKED, goal="none")
+    for name, env in (("whole", tiny.TinyEnv()), ("garbage", Garbage())):
+        training = Source(env, hide_goal=True).training_env(num_envs=1, observe_achieved=False, processes=False)
+        with open_training(tmp_path / name, config, training, tiny.TinyEnv(), new=True, progress=Watcher()) as run:
+            assert run.run() == 0
+    assert_same_run(tmp_path / "whole", tmp_path / "garbage")
+    assert not {"episode/success", "episode/return"} & set(tiny.lines(tmp_path / "whole")[0])
+
+
+@pytest.mark.slow
+def test_random_subgoals_as_a_baseline(tmp_path):
+    """They never end, and the map that is drawn all the same leads in tests."""
+    assert train(tmp_path / "run", settings(**WALKED, goal="none", landmarks__explore="random")) == 0
+    policy, config = load_policy(tmp_path / "run" / "policy.safetensors")
+    assert (config.goal, config.landmarks.explore) == ("none", "random")
+    assert policy.chart is not None
+    assert len(policy.chart.points) > 1
+    assert not policy.wanders, "a policy that was trained without a goal takes any"
+
+
+@pytest.mark.slow
+def test_a_run_from_what_another_has_learned(tmp_path):
+    """It starts with every array of the other, counts its own steps, and resumes exactly without the other."""
+    free = settings(**WALKED, goal="none", steps=100, high__random_steps=300)
+    assert train(tmp_path / "free", free) == 0
+    config = replace(free, goal="given", steps=200, seed=1)
+    assert train(tmp_path / "whole", config, start_from=tmp_path / "free") == 0
+    interrupt(tmp_path / "broken", config, 20, minutes=1, start_from=tmp_path / "free")
+    loaded = Checkpoints(tmp_path / "broken" / "checkpoints").load(pytest.fail)
+    assert loaded is not None
+    assert differing(loaded[0], final(tmp_path / "free")) == []
+    assert (loaded[1].steps, loaded[1].before) == (0, 100)
+    shutil.rmtree(tmp_path / "free")
+    assert train(tmp_path / "broken") == 0
+    assert_same_run(tmp_path / "whole", tmp_path / "broken")
+    assert [row[0] for row in tiny.evaluations(tmp_path / "whole")[1:]] == ["0", "60", "120", "180", "200"]
+    assert Path(read_facts(tmp_path / "whole")["from"]) == tmp_path / "free"
+
+
+@pytest.mark.slow
+def test_a_run_that_cannot_start_from_another(tmp_path):
+    config = settings(**WALKED, steps=40)
+    assert train(tmp_path / "free", config) == 0
+    with pytest.raises(SettingsError, match=r"must keep .*high.period = 5 -> 4"):
+        train(tmp_path / "other", apply(config, {"high.period": 4}), start_from=tmp_path / "free")
+    shutil.rmtree(tmp_path / "free" / "checkpoints")
+    with pytest.raises(SettingsError, match="has no checkpoint to start from"):
+        train(tmp_path / "other", config, start_from=tmp_path / "free")
+    assert not (tmp_path / "other").exists()

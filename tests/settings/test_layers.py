@@ -178,3 +178,21 @@ def test_suggestions_for_a_learning_rate():
     told = message({"task": "reacher", "learning_rate": 1e-3})
     for name in ("low.actor", "low.critic", "high.actor", "high.critic", "adjacency.", "novelty."):
         assert f"{name}{'' if name.endswith('.') else '_'}learning_rate" in told
+
+
+@pytest.mark.parametrize("task", ["point-maze", "ant-maze-w", "FetchReach-v4"])
+def test_without_a_goal_every_task_walks_a_map(task, tmp_path):
+    config = build_config({"task": task, "goal": "none"})
+    assert config == preset(task, goal="none")
+    assert config.walks_map
+    assert config.high.random_steps > 0
+    file = tmp_path / "settings.toml"
+    file.write_text('goal = "none"\n')
+    assert build_config({"task": task}, file) == config
+
+
+def test_what_cannot_do_without_a_goal():
+    assert "hrac learns from rewards" in message({"task": "point-maze", "goal": "none", "algo": "hrac"})
+    for layer in ({"preset": "paper"}, {"landmarks.graph": "values"}):
+        assert 'needs landmarks.graph = "walked"' in message({"task": "point-maze", "goal": "none"} | layer)
+    assert "expected one of given, none" in message({"task": "point-maze", "goal": "nowhere"})

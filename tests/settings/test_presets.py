@@ -75,6 +75,7 @@ def shares(point: float, ant: float, arm: float) -> dict[str, float]:
 PAPER: dict[str, tuple[str, Any]] = {
     "algo": (SETUP, "higl"),
     "preset": (SETUP, "paper"),
+    "goal": (SETUP, "given"),
     "reward": (SETUP, "sparse"),
     "seed": (SILENT, 0),
     "steps": ("section 6: 1M", 1_000_000),
@@ -145,6 +146,7 @@ PAPER: dict[str, tuple[str, Any]] = {
     "novelty.space": ("section 3, eq. 4", "state"),
     "landmarks.graph": ("section 4.2: building a graph", "values"),
     "landmarks.coverage": (f"{TABLE_3}; appendix: larger maze", by_task(20, 20, 60, 20, ant_maze_u_large=40)),
+    "landmarks.explore": (OFF, "frontier"),  # read only without a goal
     "landmarks.novelty": (f"{TABLE_3}; appendix: larger maze", by_task(20, 20, 60, 20, ant_maze_u_large=40)),
     "landmarks.pool": (SILENT, 1_000),
     "landmarks.central": (OFF, False),
@@ -260,7 +262,7 @@ def tuple_of(value):
 @pytest.mark.parametrize("family", ["paper", "best"])
 def test_every_layer_holds_valid_settings_of_some_task(family):
     for name, layer in layers_of(family).items():
-        assert name in (*TASKS, "all", "few-landmarks", "ant", "arm", "other")
+        assert name in (*TASKS, "all", "few-landmarks", "ant", "arm", "other", "no-goal")
         apply(Config(), flat(layer))
 
 

@@ -11,7 +11,7 @@ from higl.errors import ResultsError
 from higl.run.naming import algorithm_name
 from higl.sweep.aggregate import final_success
 from higl.sweep.results import RESULT_FORMAT, add_run, add_test, read_result, read_results
-from higl.sweep.results_page import make_page
+from higl.sweep.results_page import SeedGroup, make_page
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -150,3 +150,16 @@ def test_results_that_are_damaged_or_misplaced_are_rejected(tmp_path, file, befo
         read_result(place)
     assert str(place) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_how_much_of_a_maze_was_visited_is_kept_and_shown(tmp_path):
+    free = {"goal": "none", "landmarks__graph": "walked", "task": "point-maze"}
+    run = make_run(tmp_path / "run", [0.0, 1.0], **free)
+    with open(run / "metrics.jsonl", "a") as file:
+        file.write('{"step": 10000, "episode": 3, "time": 2.0, "explored_share": 0.75}\n')
+    result = read_result(add_run(run, tmp_path / "results"))
+    assert result.facts["explored_share"] == 0.75
+    assert SeedGroup((result,)).label.endswith("(zero-shot, 75% of the maze visited)")
+    plain = read_result(add_run(make_run(tmp_path / "plain", [0.0]), tmp_path / "results"))
+    assert plain.facts["explored_share"] is None
+    assert SeedGroup((plain,)).label == "HIGL"

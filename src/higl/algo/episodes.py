@@ -103,10 +103,12 @@ def explores(config: Config, policy: Policy, seed: int) -> bool:
     return policy.random_subgoals or np.random.default_rng([seed, _GREEDY]).random() >= config.greedy
 
 
-def collect_episode(env: gymnasium.Env, policy: Policy, seed: int, *, explore: bool) -> Episode:
-    """Run one episode. All its randomness comes from the seed."""
+def collect_episode(
+    env: gymnasium.Env, policy: Policy, seed: int, *, explore: bool, goal: np.ndarray | None = None
+) -> Episode:
+    """Run one episode, with a goal [G] if the environment takes one. All its randomness comes from the seed."""
     rng = np.random.default_rng([seed, _EXPLORATION]) if explore else None
-    observation, _ = env.reset(seed=seed)
+    observation, _ = env.reset(seed=seed, options=None if goal is None else {"goal": goal})
     states, state = [_float32(observation)], policy.begin()
     subgoals, actions, rewards, successes, begins = [], [], [], [], []
     terminated = truncated = False

@@ -35,9 +35,9 @@ def episode_metrics(config: Config, episode: Episode) -> dict[str, float]:
     the share of the distance to the subgoal that it covered; `low/still` is the share of segments that hardly moved,
     as when a body fell over or got stuck.
     """
+    outcome = {"episode/success": float(episode.succeeded), "episode/return": episode.total_reward}
     return {
-        "episode/success": float(episode.succeeded),
-        "episode/return": episode.total_reward,
+        **({} if config.explores_freely else outcome),  # without a goal there is neither
         "episode/length": float(len(episode)),
         **segment_metrics(episode, config.high.subgoals),
     }

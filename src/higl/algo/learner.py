@@ -256,23 +256,35 @@ class Learner:
             self.map = WalkedMap(config.landmarks.coverage, spaces.goal, config.high.period)
         self.steps = 0
         self.episodes = 0
+        self.before = 0
+        """Steps of the run that this one started from."""
         self.seconds: dict[str, float] = {}
+
+    def start_over(self) -> None:
+        """Count steps and episodes from 0, and keep all that was learned: the beginning of another run."""
+        self.before += self.steps
+        self.steps = self.episodes = 0
 
     @property
     def policy(self) -> Policy:
         """Return the policy that explores: the current actors in NumPy."""
         policy = self._policy_of(self.state.actors)
         policy.random_subgoals = self._begins()
+        policy.wanders = self.config.explores_freely
         return policy
 
     def _begins(self) -> bool:
         """Return whether subgoals are still random.
 
         With a map, the random phase ends as soon as the body goes where it is asked to. That it moves is not enough: an
-        ant that has not learned to walk moves half a unit in a segment, in any direction.
+        ant that has not learned to walk moves half a unit in a segment, in any direction. Of the baseline that explores
+        by random subgoals, it never ends.
         """
-        obeys = self.map is not None and self.steps >= _SHORTEST_BEGINNING and self.map.progress >= _WALKS
-        return self.steps < self.config.high.random_steps and not obeys
+        if self.config.explores_freely and self.config.landmarks.explore == "random":
+            return True
+        steps = self.before + self.steps
+        obeys = self.map is not None and steps >= _SHORTEST_BEGINNING and self.map.progress >= _WALKS
+        return steps < self.config.high.random_steps and not obeys
 
     @property
     def tested_policy(self) -> Policy:
@@ -364,7 +376,7 @@ class Learner:
 
     def train_high(self, key: jax.Array, count: jax.Array) -> Metrics:
         """Update the high level `count` times."""
-        planning = jnp.asarray(self.steps >= self.config.landmarks.start)
+        planning = jnp.asarray(self.before + self.steps >= self.config.landmarks.start)
         return self._run("high", self.stages.train_high, key, count, planning)
 
     def train_novelty(self, key: jax.Array, count: jax.Array) -> Metrics:

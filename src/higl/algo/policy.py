@@ -24,6 +24,7 @@ from higl.algo.subgoals import (
     subgoal_towards,
 )
 from higl.algo.walked import Chart, Walker
+from higl.algo.wander import Wanderer
 from higl.observations import PARTS, as_batches, with_achieved
 from higl.settings.config import Config
 from higl.text import counted
@@ -126,6 +127,8 @@ class Policy:
         self.high_sigma = config.high.exploration
         self.random_sigma = config.high.random_sigma
         self.random_subgoals = False
+        self.wanders = False
+        """Whether episodes choose their goals themselves: in training without a goal."""
 
     def __repr__(self) -> str:
         config, spaces = self.config, self.spaces
@@ -255,9 +258,14 @@ class Policy:
         begins = np.atleast_1d(state.clock) == 0
         walkers = state.walkers or (None,) * len(begins)
         return tuple(
-            (Walker(self.chart, self.period) if new or walker is None else walker).see(point)
+            (self._new_walker(self.chart) if new or walker is None else walker).see(point)
             for walker, new, point in zip(walkers, begins, np.atleast_2d(achieved), strict=True)
         )
+
+    def _new_walker(self, chart: Chart) -> Walker:
+        if self.wanders:
+            return Wanderer(chart, self.period, self.config.landmarks.explore)
+        return Walker(chart, self.period)
 
     def _walk(
         self,

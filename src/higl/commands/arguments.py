@@ -38,6 +38,8 @@ class Argument:
     """Text that the help shows as the default; empty: none."""
     alias: str = ""
     """Short form of the flag."""
+    flag: str = ""
+    """The flag, if it is not the name of the field."""
     positional: bool = False
     """A word of its own, without a flag."""
     switch: bool = False
@@ -133,7 +135,7 @@ class ArgumentParser:
         self._usage.append(shown if required else f"[{shown}]")
 
     def _add_flag(self, group: Any, name: str, hint: Any, argument: Argument, text: str) -> None:
-        flag, kind = _flag(name), _plain(hint)
+        flag, kind = argument.flag or _flag(name), _plain(hint)
         self._types[flag] = kind
         names = [argument.alias, flag] if argument.alias else [flag]
         if argument.switch:

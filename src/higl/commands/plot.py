@@ -24,9 +24,9 @@ class PlotOptions:
     """Run folders, or folders that contain runs."""
     out: Out = Path("plot.png")
     """File to write: png, svg or pdf."""
-    show: tuple[Literal["success", "return", "progress", "losses", "times"], ...] = ("success",)
-    """Curves to draw: success or return of the evaluations, progress of the low level per segment, losses. `times`
-    is a figure of its own."""
+    show: tuple[Literal["success", "return", "explored", "progress", "losses", "times"], ...] = ("success",)
+    """Curves to draw: success or return of the evaluations, how much has been visited (explored), progress of the low
+    level per segment, losses. `times` is a figure of its own."""
     metrics: Annotated[tuple[str, ...], Argument(metavar="NAME", default="")] = ()
     """Other metrics to draw, by their names in metrics.jsonl."""
     smooth: Annotated[int | None, Argument(metavar="STEPS", default="five evaluations")] = None

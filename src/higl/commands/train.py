@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,11 +14,12 @@ from higl.errors import SettingsError
 from higl.run.held import OTHER_SETTINGS, HeldRun, find_held_run, other_settings_text
 from higl.run.naming import run_name
 from higl.run.process import prepare_process
-from higl.run.reading import how_to_continue, how_to_evaluate, is_run, read_facts
+from higl.run.reading import how_to_continue, how_to_evaluate, is_run, read_config, read_facts
+from higl.run.starting import check_start
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differences
-from higl.settings.layers import build_config, given_settings, setting_types
-from higl.settings.presets import is_derived
+from higl.settings.layers import apply, build_config, given_settings, read_settings, setting_types
+from higl.settings.presets import is_derived, short_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,9 @@ class TrainOptions(WorkOptions):
         Path | None, Argument(metavar="RUN", default="runs/TASK-REWARD[-tested-in-ENV]-ALGO[-CHANGES]-SEED")
     ] = None
     """Folder of the run."""
+    start_from: Annotated[Path | None, Argument(flag="--from", metavar="RUN", default="")] = None
+    """Start with all that another run has learned: weights, buffers, map. Settings are that run's, with the goals of
+    the task, unless given; the task may be left out."""
     verbose: Switch = False
     """Print all derived settings with their reasons, for a task without a preset."""
     resume: Switch = False
@@ -63,26 +67,38 @@ def train(arguments: list[str]) -> int:
     check_checkpoint_minutes(options.checkpoint_minutes)
     if asks_for_help(arguments):
         return _show_help(flags, options)
-    config = build_config(flags, options.config)
+    config = _chosen_config(flags, options)
     # Before settings are derived: what is given tells runs apart.
-    out = options.out or default_folder(config, options.test_env)
+    out = options.out or default_folder(config, options.test_env, options.start_from)
     if not is_run(out):
         announce_work(out, config, options)
     _import_task(config.task, flags, options)
     scheduled: list[str] = []
-    if is_derived(config):
+    if is_derived(config) and options.start_from is None:
         config, scheduled = _derived(config, given_settings(flags, options.config), options)
     # A schedule that was derived for another number of steps is no other run.
     held = find_held_run(out, config, set(setting_types(Config)) - set(scheduled))
     if held is not None:
         return _train_again(held, config, options)
-    return work_on_run(out, config, options, new=True)
+    return work_on_run(out, config, options, new=True, start_from=options.start_from)
+
+
+def _chosen_config(flags: Layer, options: TrainOptions) -> Config:
+    """Return the settings of a preset or of the run to start from, changed by a file, then by flags."""
+    if options.start_from is None:
+        return build_config(flags, options.config)
+    layer = {} if options.config is None else read_settings(options.config)
+    config = apply(read_config(options.start_from), {"goal": "given"} | layer | flags)
+    config = replace(config, task=short_name(config.task))
+    check_start(config, options.start_from)
+    return config
 
 
 def _import_task(task: str, flags: Layer, options: TrainOptions) -> None:
-    """Import the module of the task if the user named it, or allows it for a task that the file of settings names."""
-    if "task" not in flags and options.config is not None:
-        allow_module(task, options.config, trust=options.trust, instead=f"the task, `higl train {task} ...`")
+    """Import the module of the task if the user named it, or allows it for a task that a file of settings names."""
+    naming = options.config or options.start_from
+    if "task" not in flags and naming is not None:
+        allow_module(task, naming, trust=options.trust, instead=f"the task, `higl train {task} ...`")
     prepare_process(options.cores, options.device)
     for name in filter(None, [task, options.test_env]):
         import_task_module(name)
@@ -98,7 +114,8 @@ def _derived(config: Config, given: set[str], options: TrainOptions) -> tuple[Co
 
     say = None if options.quiet else print
     brief = not options.verbose
-    config, _ = derive_settings(config, given, make_env(config.task, config.reward), say, brief=brief)
+    env = make_env(config.task, config.reward, hide_goal=config.explores_freely)
+    config, _ = derive_settings(config, given, env, say, brief=brief)
     config, schedule = derive_schedule(config, given, say, brief=brief)
     return config, [derived.name for derived in schedule]
 
@@ -110,9 +127,10 @@ def _show_help(flags: Layer, options: TrainOptions) -> int:
     return 0
 
 
-def default_folder(config: Config, test_env: str | None = None) -> Path:
+def default_folder(config: Config, test_env: str | None = None, start_from: Path | None = None) -> Path:
     """Return the default folder of a run, where a sweep looks for it too."""
-    return Path("runs") / run_name(config, test_env)
+    origin = [] if start_from is None else [start_from.resolve().name]
+    return Path("runs") / "-from-".join([run_name(config, test_env), *origin])
 
 
 def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
@@ -122,6 +140,9 @@ def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
         raise SettingsError(held.reason)
     facts = read_facts(out)
     check_test_env(out, held.config, options, facts)
+    origin = None if options.start_from is None else str(options.start_from.resolve())
+    if facts.get("from") != origin:
+        raise SettingsError(f"{out} holds this run, begun from {facts.get('from') or 'nothing'}: choose another --out")
     continuing = how_to_continue(out, facts, held.config)
     if steps < config.steps:
         more = f" --steps {config.steps}" if facts.get("has_id", True) else ""

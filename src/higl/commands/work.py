@@ -92,10 +92,18 @@ def allow_stored(out: Path, facts: Mapping[str, Any], options: WorkOptions) -> N
         allowed_name(named, name, out, trust=options.trust, option="--tracker")
 
 
-def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool, env: str | None = None) -> int:
+def work_on_run(
+    out: Path,
+    config: Config,
+    options: WorkOptions,
+    *,
+    new: bool,
+    env: str | None = None,
+    start_from: Path | None = None,
+) -> int:
     """Start or continue a run in this process, which is prepared; return the exit code.
 
-    `env` replaces the name of the task.
+    `env` replaces the name of the task. A new run may start from what another has learned.
     """
     trackers = [] if options.tracker is None else [options.tracker]
     for name in trackers:
@@ -105,7 +113,8 @@ def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool, e
     from higl.envs.make import hinting_at_load
     from higl.envs.source import Source
 
-    source, observe_achieved = Source(env or config.task, options.test_env, config.reward), config.observe_achieved
+    source = Source(env or config.task, options.test_env, config.reward, hide_goal=config.explores_freely)
+    observe_achieved = config.observe_achieved
     with nullcontext() if new else hinting_at_load(out, env or config.task, config.algo):
         training_env = source.training_env(
             num_envs=config.num_envs, observe_achieved=observe_achieved, processes=options.processes
@@ -130,5 +139,6 @@ def work_on_run(out: Path, config: Config, options: WorkOptions, *, new: bool, e
         callbacks=callbacks,
         trackers=trackers,
         test_env_name=options.test_env,
+        start_from=start_from,
     ) as training:
         return training.run()

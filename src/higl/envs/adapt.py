@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
+from higl.errors import TaskError
 from higl.observations import with_achieved
 
 GoalFunction = Callable[[np.ndarray], np.ndarray]
@@ -20,6 +21,8 @@ RewardFunction = Callable[[np.ndarray, np.ndarray, dict[str, Any]], float]
 
 # Separates the random stream of desired goals from the other streams of the same seed.
 _DESIRED = 4
+# Resets that show whether the observation contains the goal.
+_RESETS = 4
 
 
 class GoalWrapper(gymnasium.Wrapper):
@@ -29,8 +32,8 @@ class GoalWrapper(gymnasium.Wrapper):
         self,
         env: gymnasium.Env,
         goal_fn: GoalFunction,
-        reward_fn: RewardFunction,
-        desired_fn: DesiredFunction,
+        reward_fn: RewardFunction | None,
+        desired_fn: DesiredFunction | None,
         success_fn: Callable[[np.ndarray, np.ndarray], bool] | None,
     ):
         super().__init__(env)
@@ -47,12 +50,21 @@ class GoalWrapper(gymnasium.Wrapper):
         self.observation_space = spaces.Dict(observation=inner, achieved_goal=goal, desired_goal=goal)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment and draw a goal, both from the seed."""
-        observation, info = self.env.reset(seed=seed, options=options)
+        """Reset the environment and draw a goal, both from the seed; the option `goal` sets it instead."""
+        options = dict(options or {})
+        chosen = options.pop("goal", None)
+        observation, info = self.env.reset(seed=seed, options=options or None)
         if seed is not None:
             self._rng = np.random.default_rng([seed, _DESIRED])
-        self._desired = self.check_desired(self._desired_fn(self._rng))
+        if chosen is None and self._desired_fn is not None:
+            chosen = self._desired_fn(self._rng)
+        self._desired = None if chosen is None else self.check_desired(chosen)
         return self._dictionary(observation), info
+
+    @property
+    def has_goals(self) -> bool:
+        """Whether episodes have a goal of their own."""
+        return self._desired_fn is not None
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Step the environment; `reward_fn` gives the reward."""
@@ -60,8 +72,9 @@ class GoalWrapper(gymnasium.Wrapper):
         found = self._dictionary(observation)
         achieved, desired = found["achieved_goal"], found["desired_goal"]
         if self._success_fn is not None:
-            info = info | {"is_success": bool(self._success_fn(achieved, desired))}
-        reward = float(self._reward_fn(achieved, desired, info))
+            info = info | {"is_success": self._desired is not None and bool(self._success_fn(achieved, desired))}
+        has_reward = self._desired is not None and self._reward_fn is not None
+        reward = float(self._reward_fn(achieved, desired, info)) if has_reward else 0.0
         return found, reward, bool(terminated), bool(truncated), info
 
     def check_desired(self, desired: Any) -> np.ndarray:
@@ -81,11 +94,9 @@ class GoalWrapper(gymnasium.Wrapper):
         return np.atleast_1d(np.asarray(self._goal_fn(observation), np.float32))
 
     def _dictionary(self, observation: np.ndarray) -> dict[str, np.ndarray]:
-        return {
-            "observation": observation,
-            "achieved_goal": self._goal(observation),
-            "desired_goal": self._desired.copy(),
-        }
+        achieved = self._goal(observation)
+        desired = achieved if self._desired is None else self._desired
+        return {"observation": observation, "achieved_goal": achieved, "desired_goal": desired.copy()}
 
 
 def wrap_goal(
@@ -93,7 +104,7 @@ def wrap_goal(
     goal_fn: GoalFunction,
     reward_fn: RewardFunction | None = None,
     *,
-    desired: DesiredFunction | np.ndarray | Sequence[float] | float,
+    desired: DesiredFunction | np.ndarray | Sequence[float] | float | None = None,
     radius: float | None = None,
 ) -> gymnasium.Env:
     """Make an environment goal-conditioned.
@@ -103,15 +114,17 @@ def wrap_goal(
         goal_fn: Returns the achieved goal of an observation: `lambda observation: observation[:2]`.
         reward_fn: `reward_fn(achieved, desired, info)` replaces the environment's reward. Default: 0 within `radius`
             of the goal, else -1.
-        desired: The goal: fixed numbers, or a function that draws one for each episode from a random generator.
+        desired: The goal: fixed numbers, or a function that draws one for each episode from a random generator. Not
+            given: there is none, and an agent can only be trained without a goal (`goal="none"`). A goal may then still
+            be chosen for an episode: `env.reset(options={"goal": ...})`; with `radius`, success is reported for it.
         radius: The goal counts as reached within this distance, and `info["is_success"]` says so. Default: the
             environment's own `info["is_success"]`, if it has one.
 
     Raises:
-        ValueError: the observation is not a vector, neither `reward_fn` nor `radius` is given, or `desired` has
-            another shape than `goal_fn` returns.
+        ValueError: the observation is not a vector, neither `reward_fn` nor `radius` is given for a goal, or `desired`
+            has another shape than `goal_fn` returns.
     """
-    if reward_fn is None and radius is None:
+    if reward_fn is None and radius is None and desired is not None:
         raise ValueError("wrap_goal needs reward_fn or radius: without a reward there is nothing to learn")
     if radius is not None and not radius > 0:
         raise ValueError(f"wrap_goal: radius = {radius}: expected a number greater than 0")
@@ -123,9 +136,10 @@ def wrap_goal(
     def sparse(achieved: np.ndarray, desired: np.ndarray, info: dict[str, Any]) -> float:
         return 0.0 if within(achieved, desired) else -1.0
 
-    draw = desired if callable(desired) else lambda _: np.asarray(desired, np.float32)
-    wrapped = GoalWrapper(env, goal_fn, reward_fn or sparse, draw, None if radius is None else within)
-    if not callable(desired):  # fail here, not at the first reset
+    draw = desired if desired is None or callable(desired) else lambda _: np.asarray(desired, np.float32)
+    reward = reward_fn or (None if radius is None else sparse)
+    wrapped = GoalWrapper(env, goal_fn, reward, draw, None if radius is None else within)
+    if desired is not None and not callable(desired):  # fail here, not at the first reset
         wrapped.check_desired(desired)
     return wrapped
 
@@ -144,6 +158,59 @@ class ObserveAchieved(gymnasium.ObservationWrapper):
     def observation(self, observation: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return an observation with the achieved goal in front."""
         return with_achieved(observation)
+
+
+class HideGoal(gymnasium.Wrapper):
+    """Hides what a task wants, for training without a goal: no other part of the program sees it.
+
+    The desired goal is the achieved one, the reward 0, and `info` does not report success.
+
+    Raises:
+        TaskError: the observation shows the goal as well.
+    """
+
+    def __init__(self, env: gymnasium.Env):
+        super().__init__(env)
+        shown = _shown_goal(env)
+        if shown is not None:
+            raise TaskError(
+                f'goal = "none": entry {shown} of the observation is the desired goal; leave it out of the '
+                "observation (gymnasium.wrappers.TransformObservation), or train with a goal"
+            )
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset the environment."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._hidden(observation), _without_success(info)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Step the environment."""
+        observation, _, terminated, truncated, info = self.env.step(action)
+        return self._hidden(observation), 0.0, bool(terminated), bool(truncated), _without_success(info)
+
+    def _hidden(self, observation: Any) -> dict[str, Any]:
+        # Exactly the declared type: a vector environment copies observations into arrays of it.
+        parts: Any = self.observation_space
+        goal = np.array(observation["achieved_goal"], parts["desired_goal"].dtype)
+        return {**observation, "desired_goal": goal}
+
+
+def _shown_goal(env: gymnasium.Env) -> int | None:
+    """Return the first entry of the observation that follows the desired goal from reset to reset; None without one."""
+    try:
+        states = [env.reset(seed=seed)[0] for seed in range(_RESETS)]
+        observed, achieved, desired = (
+            np.stack([state[part] for state in states]) for part in ("observation", "achieved_goal", "desired_goal")
+        )
+    except (KeyError, IndexError, TypeError, ValueError):  # no goal environment: `check_env` says so
+        return None
+    varied = desired[:, (np.ptp(desired, axis=0) > 0) & (desired != achieved).any(axis=0)]
+    same = (observed[:, :, None] == varied[:, None, :]).all(axis=0).any(axis=1)
+    return int(np.argmax(same)) if same.any() else None
+
+
+def _without_success(info: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in info.items() if name not in ("is_success", "success")}
 
 
 class EndsInInfo(gymnasium.Wrapper):

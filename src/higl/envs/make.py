@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium
 
 from higl.envs import TASKS, find_task
-from higl.envs.adapt import ObserveAchieved
+from higl.envs.adapt import HideGoal, ObserveAchieved
 from higl.envs.check import check_env
 from higl.envs.ogbench import PREFIX, make_ogbench
 from higl.envs.robotics import register_robotics
@@ -28,7 +28,13 @@ def is_own(task: str) -> bool:
 
 
 def make_env(
-    task: str, reward: str = "sparse", mode: str = "train", *, observe_achieved: bool = False, **options: Any
+    task: str,
+    reward: str = "sparse",
+    mode: str = "train",
+    *,
+    observe_achieved: bool = False,
+    hide_goal: bool = False,
+    **options: Any,
 ) -> gymnasium.Env:
     """Make the environment of a task.
 
@@ -38,13 +44,17 @@ def make_env(
         reward: "sparse" or "dense"; only our own tasks use it.
         mode: "train" or "test"; only our own tasks and OGBench's use it.
         observe_achieved: put the achieved goal before the observation.
+        hide_goal: hide desired goals and rewards, see `HideGoal`; success does not end the episodes of our own tasks.
         options: passed on to `gymnasium.make`.
 
     Raises:
         TaskError: there is no such task, its module has not been imported, or it is not goal-conditioned with vector
             observations and actions.
     """
-    return adapted(_make(task, reward, mode, options), observe_achieved)
+    if hide_goal and is_own(task) and find_task(task).ends_on_success:
+        options = {"ends_on_success": False} | options
+    env = _make(task, reward, mode, options)
+    return adapted(HideGoal(env) if hide_goal else env, observe_achieved)
 
 
 def adapted(env: gymnasium.Env, observe_achieved: bool) -> gymnasium.Env:

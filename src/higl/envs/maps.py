@@ -172,6 +172,21 @@ class Maze:
                     frontier.append(Cell(*neighbour))
         return frozenset(seen)
 
+    def free_squares(self, side: float) -> list[tuple[int, int]]:
+        """Return the squares around multiples of `side` that lie in free, reachable cells entirely: column, row.
+
+        Square (i, j) is centred at x = i * side, y = j * side. The first start must reach it.
+        """
+        low_x, low_y, high_x, high_y = self.bounds()
+        reachable = self.reachable(self.starts[0])
+        corners = [(dx * side, dy * side) for dx in (-0.499, 0.499) for dy in (-0.499, 0.499)]
+        return [
+            (i, j)
+            for j in range(math.floor(low_y / side), math.ceil(high_y / side) + 1)
+            for i in range(math.floor(low_x / side), math.ceil(high_x / side) + 1)
+            if all(self.cell_at(i * side + dx, j * side + dy) in reachable for dx, dy in corners)
+        ]
+
     def distance_to_cell(self, x: float, y: float, cell: Cell) -> float:
         """Return the distance from a point to the nearest point of a cell."""
         centre_x, centre_y = self.centre(cell)

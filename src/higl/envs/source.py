@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
-from higl.envs.adapt import make_vector
+from higl.envs.adapt import HideGoal, make_vector
 from higl.envs.check import check_env
 from higl.envs.make import adapted, is_own, make_env
 from higl.envs.trust import check_imported, import_module_of
@@ -41,6 +41,7 @@ class Source:
         test_env: where test environments come from. None: the task's test mode, another of what `env` makes, or `env`
             itself.
         reward: "sparse" or "dense"; only our own tasks use it.
+        hide_goal: hide desired goals and rewards from training, see `HideGoal`.
 
     Attributes:
         has_name: whether `env` is a name, so that the command line can make the same environment.
@@ -48,7 +49,15 @@ class Source:
         count: number of environments, if several were given; else None.
     """
 
-    def __init__(self, env: EnvironmentLike, test_env: EnvironmentLike | None = None, reward: str = "sparse"):
+    def __init__(
+        self,
+        env: EnvironmentLike,
+        test_env: EnvironmentLike | None = None,
+        reward: str = "sparse",
+        *,
+        hide_goal: bool = False,
+    ):
+        self._hide_goal = hide_goal
         self._factories = _factories(env)
         self.count = None if self._factories is None else len(self._factories)
         self._processes = isinstance(env, AsyncVectorEnv)
@@ -72,7 +81,7 @@ class Source:
     def first(self) -> gymnasium.Env:
         """The first training environment, checked; the same object every time."""
         if self._first is None:
-            self._first = _make(self._env, self._reward, "train")
+            self._first = _make(self._env, self._reward, "train", hide_goal=self._hide_goal)
             if not self.has_name:  # `make_env` has checked the others
                 check_env(self._first, environment_name(self._first))
         return self._first
@@ -101,7 +110,8 @@ class Source:
         if isinstance(self._env, str):
             check_imported(self._env)
         factories = [
-            _Factory(each, self._reward, observe_achieved) for each in self._factories or [self._env] * num_envs
+            _Factory(each, self._reward, observe_achieved, self._hide_goal)
+            for each in self._factories or [self._env] * num_envs
         ]
         return make_vector(factories, processes=processes or self._processes)
 
@@ -120,10 +130,11 @@ class _Factory:
     source: Single
     reward: str
     observe_achieved: bool
+    hide_goal: bool
 
     def __call__(self) -> gymnasium.Env:
         import_named(self.source)
-        return adapted(_make(self.source, self.reward, "train"), self.observe_achieved)
+        return adapted(_make(self.source, self.reward, "train", hide_goal=self.hide_goal), self.observe_achieved)
 
 
 def _factories(env: EnvironmentLike) -> list[Callable[[], gymnasium.Env]] | None:
@@ -154,13 +165,13 @@ def _single(env: EnvironmentLike) -> Single:
     return single
 
 
-def _make(source: Single, reward: str, mode: str) -> gymnasium.Env:
+def _make(source: Single, reward: str, mode: str, *, hide_goal: bool = False) -> gymnasium.Env:
     if isinstance(source, str):
-        return make_env(source, reward, mode)
+        return make_env(source, reward, mode, hide_goal=hide_goal)
     env = source() if callable(source) and not isinstance(source, gymnasium.Env) else source
     if not isinstance(env, gymnasium.Env):
         raise TypeError(f"expected a Gymnasium environment, a function that makes one, or a name, not {type(env)}")
-    return env
+    return HideGoal(env) if hide_goal else env
 
 
 def environment_name(env: gymnasium.Env) -> str:
@@ -168,6 +179,7 @@ def environment_name(env: gymnasium.Env) -> str:
 
     An environment that was made with options, or wrapped, differs from what its id makes: `higl/PointMaze-v0+Flip`.
     """
+    env = env.env if isinstance(env, HideGoal) else env
     spec = env.spec
     if spec is None:
         return type(env.unwrapped).__name__

@@ -141,7 +141,7 @@ def card_text(seeds: Sequence[Seed], folder: Path, test_seed: int, licence: str)
     """Return the model card: YAML metadata for the hub, then Markdown. It refers to the pictures in the folder."""
     shown, policy = seeds[0], seeds[0].policy
     config, run = policy.config, shown.run
-    usual = flat_config(preset(config.task, config.algo, config.preset))
+    usual = flat_config(preset(config.task, config.algo, config.preset, config.goal))
     changed = differing(flat_config(config), usual, leave_out=("task", "reward", "seed", "steps"))
     template = resources.files("higl.figures").joinpath("page", "card.md").read_text(encoding="utf-8")
     environment = jinja2.Environment(

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from higl.figures.panels import LOSSES, PROGRESS, UNMEASURED, Panel, evaluation_panels, metric_panels, stage_times
+from higl.figures.panels import (
+    EXPLORED,
+    LOSSES,
+    PROGRESS,
+    UNMEASURED,
+    Panel,
+    evaluation_panels,
+    metric_panels,
+    stage_times,
+)
 from higl.figures.style import dashes, stage_colour
 from higl.run.reading import Run
 from higl.text import steps_text
@@ -19,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Show = Literal["success", "return", "progress", "losses"]
+Show = Literal["success", "return", "explored", "progress", "losses"]
 
 # Characters of the longest label that a legend inside the axes has room for.
 _SHORT_LABEL = 34
@@ -134,7 +143,7 @@ def make_curves(
         if kind in ("success", "return"):
             panels += evaluation_panels(runs, kind, **options)
         else:
-            panels += metric_panels(runs, {"progress": PROGRESS, "losses": LOSSES}[kind], spread)
+            panels += metric_panels(runs, {"explored": EXPLORED, "progress": PROGRESS, "losses": LOSSES}[kind], spread)
     panels += metric_panels(runs, {name: name for name in metrics}, spread)
     return draw_curves(panels, title) if panels else None
 

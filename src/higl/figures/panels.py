@@ -40,7 +40,8 @@ PROGRESS = {
     "low/still": "low level: share of segments without movement",
     "low/subgoal_distance": "distance to the subgoals",
 }
-SHARES = ("high/selected_coverage", "high/selected_novelty", "high/selected_goal", "low/still")
+EXPLORED = {"explored_share": "share of the maze visited", "explored_cells": "cells of the goal space visited"}
+SHARES = ("explored_share", "high/selected_coverage", "high/selected_novelty", "high/selected_goal", "low/still")
 """Metrics that lie between 0 and 1."""
 UNMEASURED = "evaluation, logging, other"
 """Name of the time that belongs to no measured stage."""
@@ -157,11 +158,12 @@ class _Method:
     spread: Spread
     iqm: bool
 
-    def panel(self, title: str, curves: Iterable[Curve], *, one_seed: bool) -> Panel:
-        """Return a panel whose words fit the method."""
+    def panel(self, title: str, curves: Iterable[Curve], *, one_seed: bool, zero_shot: bool = False) -> Panel:
+        """Return a panel whose words fit the method. Without goals in training, its evaluations are zero-shot."""
         statistic = f"IQM over seeds; band: {LEVEL:.0%} stratified bootstrap interval" if self.iqm else None
         statistic = "one seed per curve" if one_seed else statistic or _SPREADS[self.spread]
         quantity, limits = ("success rate", (0.0, 1.0)) if self.column == "success" else ("return", None)
+        quantity += " (zero-shot)" if zero_shot else ""
         return Panel(title, quantity, tuple(curves), statistic, str(self.smoothing), limits)
 
 
@@ -180,7 +182,9 @@ def evaluation_panels(
     panels = []
     for task, members in _by_task(groups).items():
         grid = _grid(members)
-        panels.append(method.panel(task, [_curve(group, grid, method) for group in members], one_seed=one_seed))
+        curves = [_curve(group, grid, method) for group in members]
+        zero_shot = all(run.settings.get("goal") == "none" for group in members for run in group.runs)
+        panels.append(method.panel(task, curves, one_seed=one_seed, zero_shot=zero_shot))
     if iqm and len(panels) > 1:
         panels.append(method.panel(f"All {len(panels)} tasks", _curves_over_tasks(groups, method), one_seed=one_seed))
     return panels

@@ -23,7 +23,16 @@ from higl import __version__
 from higl.figures import svg
 from higl.figures.goal_space import goal_size, load_snapshots, projections, success_of
 from higl.figures.groups import repeated_seeds
-from higl.figures.panels import LOSSES, PROGRESS, Panel, StageTimes, evaluation_panels, metric_panels, stage_times
+from higl.figures.panels import (
+    EXPLORED,
+    LOSSES,
+    PROGRESS,
+    Panel,
+    StageTimes,
+    evaluation_panels,
+    metric_panels,
+    stage_times,
+)
 from higl.figures.statistics import SMOOTHED_EVALUATIONS, rolling_mean
 from higl.figures.style import dashes, stage_colour
 from higl.run.files import replace_file
@@ -210,7 +219,7 @@ def _success_charts(runs: Sequence[Run]) -> list[Chart]:
 
 
 def _run_section(run: Run, key: str) -> RunSection:
-    panels = metric_panels([run], PROGRESS | LOSSES | _SELECTED)
+    panels = metric_panels([run], EXPLORED | PROGRESS | LOSSES | _SELECTED)
     times = stage_times(run)
     last, best = _success_rates(run, "success")
     at_end, _ = _success_rates(run, "success_at_end", unknown="-")
@@ -239,6 +248,11 @@ def _key_facts(run: Run, times: StageTimes | None, last: str, at_end: str, best:
         "at the last step (last 5)": at_end,
         "success (best 5)": best,
     }
+    if run.settings.get("goal") == "none":
+        facts["goal"] = "none in training: success is zero-shot"
+    explored = run.metrics.get("explored_share", np.zeros(0))
+    if len(explored) and np.isfinite(explored[-1]):
+        facts["maze visited"] = f"{explored[-1]:.0%}"
     clock = run.metrics.get("time", np.zeros(0))
     if len(clock) and np.isfinite(clock[-1]):
         facts["training time"] = duration(float(clock[-1]))
@@ -304,7 +318,7 @@ def _settings(run: Run) -> list[SettingRow]:
     """Return all settings, general ones first; none if they are not known."""
     if not run.settings:
         return []
-    usual = flat_config(preset(run.task, run.settings["algo"], run.settings["preset"]))
+    usual = flat_config(preset(*(run.settings[name] for name in ("task", "algo", "preset", "goal"))))
     changed = differing(run.settings, usual, leave_out=("seed", "steps"))
     return [
         SettingRow(name, value_text(value), value_text(usual[name]) if name in changed else None)

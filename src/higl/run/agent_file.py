@@ -18,7 +18,7 @@ KIND = "agent"
 
 def save_agent(path: Path, learner: Learner, config: Config) -> None:
     """Write a learner and its settings."""
-    counters = Counters(learner.steps, learner.episodes)
+    counters = Counters(learner.steps, learner.episodes, before=learner.before)
     metadata = {
         "format": FORMAT,
         "kind": KIND,

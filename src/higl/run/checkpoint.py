@@ -41,12 +41,16 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Counters:
-    """Environment steps, episodes, seconds of work, and the lengths of the logs in bytes, at a checkpoint."""
+    """Environment steps, episodes, seconds of work, and the lengths of the logs in bytes, at a checkpoint.
+
+    `before`: the steps of the run that this one started from.
+    """
 
     steps: int = 0
     episodes: int = 0
     seconds: float = 0.0
     log_lengths: dict[str, int] = field(default_factory=dict)
+    before: int = 0
 
 
 class Checkpoints:
@@ -236,7 +240,7 @@ def restore_learner(learner: Learner, arrays: Arrays, counters: Counters) -> Non
     learner.state = jax.tree.unflatten(jax.tree.structure(learner.state), leaves)
     for part, holder in parts.items():
         holder.restore(held[part])
-    learner.steps, learner.episodes = counters.steps, counters.episodes
+    learner.steps, learner.episodes, learner.before = counters.steps, counters.episodes, counters.before
 
 
 def _with_prefix(arrays: Arrays, prefix: str) -> Arrays:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gymnasium
+
 from higl.algo.policy import Spaces
 from higl.errors import SettingsError, TaskError
 from higl.settings.config import Config
@@ -18,6 +20,22 @@ def check_spaces(config: Config, spaces: Spaces) -> None:
     for name in ("hidden_entries", "angles"):
         if any(entry >= spaces.observation for entry in getattr(config.low, name)):
             raise SettingsError(f"low.{name}: the observation of {config.task} has {spaces.observation} entries")
+
+
+def check_goals(config: Config, env: gymnasium.Env) -> None:
+    """Reject training for goals in an environment that has none.
+
+    Raises:
+        SettingsError: it was wrapped without a goal.
+    """
+    try:
+        has_goals = env.get_wrapper_attr("has_goals")
+    except AttributeError:
+        return
+    if not has_goals and not config.explores_freely:
+        raise SettingsError(
+            f'{config.task} has no goals (wrap_goal without `desired`): train it without one, goal = "none"'
+        )
 
 
 def check_same_spaces(here: Spaces, trained_for: Spaces) -> None:

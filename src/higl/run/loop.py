@@ -24,6 +24,7 @@ from higl.algo.episodes import Episode, collect_episode, collect_episodes, explo
 from higl.algo.health import ValueWatch
 from higl.algo.learner import Learner
 from higl.errors import EpisodeError
+from higl.run.coverage import Coverage
 from higl.run.measure import Evaluation, greedy_episodes
 from higl.run.observers import Observer, Observers
 from higl.run.process import handling
@@ -43,6 +44,7 @@ class Loop:
         self.learner, self.config = learner, learner.config
         self.env, self.test_env = env, test_env
         self.observers = Observers(observers)
+        self.coverage = Coverage.of(self.config, test_env)
         self.evaluated: list[Episode] = []
         """Episodes of the last evaluation."""
         self.stop_signal: int | None = None
@@ -88,6 +90,8 @@ class Loop:
     def run(self) -> None:
         """Train up to the settings' number of steps, or until stopped."""
         learner, config = self.learner, self.config
+        if learner.before and learner.steps == 0:
+            self.evaluate()  # what the other run is worth by itself
         while learner.steps < config.steps and not self.stopped:
             before, start = learner.steps, time.perf_counter()
             try:
@@ -101,6 +105,8 @@ class Loop:
             collecting = (time.perf_counter() - start) / len(episodes)
             for episode in episodes:
                 metrics = {"seconds/collect": collecting} | learner.learn(episode)
+                if self.coverage is not None:
+                    metrics["explored_share"] = self.coverage.share(learner.matrix.cells)
                 place = {"step": learner.steps, "episode": learner.episodes, "time": round(self.seconds, 3)}
                 self._values.see(metrics)
                 self.observers.episode(place | metrics)

@@ -19,6 +19,7 @@ import numpy as np
 
 from higl.algo.episodes import Episode, collect_episode
 from higl.algo.policy import Policy, Spaces
+from higl.envs.goals import choosable
 from higl.envs.make import make_env
 from higl.envs.trust import import_module_of
 from higl.run.checks import check_same_spaces
@@ -188,7 +189,12 @@ def measuring_seeds(seed: int, indices: Iterable[int]) -> list[int]:
 
 
 def measure_policy(
-    file: Path, seed: int, episodes: int, task: str, progress: Callable[[int], None] = lambda done: None
+    file: Path,
+    seed: int,
+    episodes: int,
+    task: str,
+    progress: Callable[[int], None] = lambda done: None,
+    goals: np.ndarray | None = None,
 ) -> Evaluation:
     """Evaluate a policy file in a task's test environment on all cores; their number does not change the result.
 
@@ -198,20 +204,25 @@ def measure_policy(
         episodes: number of episodes.
         task: name of the task; its module must have been imported.
         progress: receives the number of episodes that are done, after each.
+        goals: the goal of each episode [E, G]; not given: those of the environment.
 
     Raises:
         TaskError: the environment cannot be made, or has other spaces than the policy was trained for.
     """
-    env, policy = _test_env_and_policy(file, task)  # fail here, before any process is started
+    env, policy = load_tested(file, task, chosen=goals is not None)  # fail here, before any process is started
     workers = min(available_cores(), episodes)
+    seeds, chosen = measuring_seeds(seed, range(episodes)), [None] * episodes if goals is None else list(goals)
     if workers == 1:
-        outcomes = map(Outcome.of, greedy_episodes(env, policy, measuring_seeds(seed, range(episodes))))
+        outcomes = (
+            Outcome.of(collect_episode(env, policy, each, explore=False, goal=goal))
+            for each, goal in zip(seeds, chosen, strict=True)
+        )
         return Evaluation(tuple(_counting(outcomes, progress)))
     env.close()
     context = multiprocessing.get_context("spawn")  # a fork would copy JAX in the middle of its threads' work
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         measure = partial(_measure_episode, file, task)
-        return Evaluation(tuple(_counting(pool.map(measure, measuring_seeds(seed, range(episodes))), progress)))
+        return Evaluation(tuple(_counting(pool.map(measure, seeds, chosen), progress)))
 
 
 def _counting(outcomes: Iterable[Outcome], progress: Callable[[int], None]) -> Iterator[Outcome]:
@@ -220,17 +231,19 @@ def _counting(outcomes: Iterable[Outcome], progress: Callable[[int], None]) -> I
         yield outcome
 
 
-def _measure_episode(file: Path, task: str, seed: int) -> Outcome:
+def _measure_episode(file: Path, task: str, seed: int, goal: np.ndarray | None) -> Outcome:
     """Run one episode in a process of `measure_policy`."""
     import_module_of(task)  # the process that started this one has it too
-    return Outcome.of(next(greedy_episodes(*_kept_env_and_policy(file, task), [seed])))
+    env, policy = _kept_tested(file, task, chosen=goal is not None)
+    return Outcome.of(collect_episode(env, policy, seed, explore=False, goal=goal))
 
 
-def _test_env_and_policy(file: Path, task: str) -> tuple[gymnasium.Env, Policy]:
+def load_tested(file: Path, task: str, *, chosen: bool = False) -> tuple[gymnasium.Env, Policy]:
+    """Return the test environment, whose goals can be chosen if asked for, and the policy."""
     policy, config = load_policy(file)
     env = make_test_env(config, task)
     check_same_spaces(Spaces.of(env), policy.spaces)
-    return env, policy
+    return choosable(env, task) if chosen else env, policy
 
 
-_kept_env_and_policy = cache(_test_env_and_policy)
+_kept_tested = cache(load_tested)

@@ -24,10 +24,11 @@ def variant_name(config: Config, *, derived: bool = False) -> str:
     `coverage60-novelty60`, `relabel`, `paper`, `paper-shift4`. With `derived`, the settings are those of a run that
     has begun: whatever may have been derived from its environment is left out.
     """
-    base, own = preset(config.task, config.algo, config.preset), flat_config(config)
+    base, own = preset(config.task, config.algo, config.preset, config.goal), flat_config(config)
     names = [name for name in differing(base, own, leave_out=_OWN_PLACE) if not (derived and is_derivable(name))]
     changed = [_word(name, own[name]) for name in names]
-    name = "-".join(([] if config.preset == "best" else [config.preset]) + changed)
+    first = ([] if config.preset == "best" else [config.preset]) + ["no-goal"] * config.explores_freely
+    name = "-".join(first + changed)
     if len(name) > _LONGEST:
         digest = hashlib.sha256(name.encode()).hexdigest()[:8]
         name = f"{name[: _LONGEST - 9].rstrip('-')}-{digest}"
@@ -39,7 +40,7 @@ def unnamed_changes(config: Config, variant: str) -> list[str]:
 
     Each as `name = value -> preset's value`. Settings that may have been derived from the environment do not count.
     """
-    base, own = preset(config.task, config.algo, config.preset), flat_config(config)
+    base, own = preset(config.task, config.algo, config.preset, config.goal), flat_config(config)
     names = [
         name
         for name in differing(base, config, leave_out=_OWN_PLACE)
@@ -67,7 +68,8 @@ def run_name(config: Config, test_env: str | None = None) -> str:
 
 def run_title(config: Config) -> str:
     """Return a run's name for people: `ant-maze-u (higl, sparse, seed 0)`."""
-    return f"{config.task} ({config.algo}, {config.reward}, seed {config.seed})"
+    what = "no goal" if config.explores_freely else config.reward
+    return f"{config.task} ({config.algo}, {what}, seed {config.seed})"
 
 
 def algorithm_title(algo: str) -> str:

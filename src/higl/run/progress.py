@@ -196,6 +196,7 @@ def episodes_text(recent: Recent) -> str:
         ("return", "episode/return", "{:.1f}"),
         ("progress per subgoal", "low/progress_share", "{:.0%}"),
         ("landmarks", "high/landmarks", "{:.0f}"),
+        ("maze visited", "explored_share", "{:.0%}"),
     ):
         value = recent.mean(name)
         if value is not None:

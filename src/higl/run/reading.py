@@ -255,6 +255,13 @@ def last_step(path: Path) -> int:
     return int(rows[-1]["step"]) if rows else 0
 
 
+def last_metric(path: Path, name: str) -> float | None:
+    """Return a metric of the last whole line of a run's `metrics.jsonl`; None if the line has none."""
+    rows = _parse_metrics(_read_tail(path / METRICS, size=1 << 14)).rows
+    value = rows[-1].get(name) if rows else None
+    return None if value is None else float(value)
+
+
 class MetricsTail:
     """Reads a run's `metrics.jsonl` while it grows."""
 
@@ -475,8 +482,9 @@ class Run:
 
     @cached_property
     def title(self) -> str:
-        """Task, algorithm and seed in one line."""
-        parts = [algorithm_title(self.algo), f"seed {self.seed}" if self.seed is not None else self.name]
+        """Task, algorithm, whether there was a goal, and seed in one line."""
+        goal = ["no goal"] * (self.settings.get("goal") == "none")
+        parts = [algorithm_title(self.algo), *goal, f"seed {self.seed}" if self.seed is not None else self.name]
         return f"{self.task_title}: {', '.join(parts)}"
 
 

@@ -20,10 +20,13 @@ from higl.algo.learner import Learner, LearnerState, Stages
 from higl.algo.policy import goal_unit
 from higl.algo.subgoals import subgoal_target
 from higl.algo.walked import Chart, Walker, last_landmark
+from higl.algo.wander import familiarity
 from higl.envs.maps import Maze
 
 VISITED = 2_000
 """Most visited states in a snapshot."""
+# Without a goal, one in so many landmarks of a walked map is shown as its frontier.
+_FRONTIER = 10
 # Separates the keys of snapshots from those of the learner, which are folded with the number of an episode.
 _OWN_KEY = 0x5EE
 
@@ -36,6 +39,7 @@ def take_snapshot(learner: Learner, env: gymnasium.Env, episode: Episode | None)
     Always: `step` [], `visited` [N, G] (a sample of the goal-space points in the low level's buffer), `walls` [W, 4]
     (low x, low y, high x, high y of a maze's walls), `radius` [] (of success; NaN if unknown). With landmarks:
     `coverage` [C, G], `novelty` [K, G], `novelty_score` [K], `planning` [] (1 once the planner guides the high level).
+    Of a walked map, all landmarks are `coverage`, and without a goal the least familiar ones `novelty`.
 
     Of the first state of an episode: `state` [G], `goal` [G], `subgoal` [G] (the point that the high level asks for);
     of the whole episode the points that it asked for, `subgoals` [S, G]. With landmarks also the graph: `nodes` [N, G]
@@ -54,13 +58,16 @@ def take_snapshot(learner: Learner, env: gymnasium.Env, episode: Episode | None)
     if episode is not None:
         snapshot |= _of_episode(learner, episode)
     if learner.map is not None:
-        snapshot |= _walked(learner.map.chart(), snapshot, unit)
+        chart = learner.map.chart()
+        snapshot |= _walked(chart, snapshot, unit)
+        if learner.config.explores_freely and len(chart.points):
+            snapshot |= _frontier(chart, unit)
     elif learner.config.uses_landmarks:
         found |= {name: found[name] * unit for name in ("landmarks", "selected", "pseudo_landmark")}
         coverage, novelty = _split(learner, found)
         snapshot |= {"coverage": coverage, "novelty": novelty}
         snapshot["novelty_score"] = found["score"][found["present"][learner.config.landmarks.coverage :]]
-        snapshot["planning"] = np.asarray(learner.steps >= learner.config.landmarks.start)
+        snapshot["planning"] = np.asarray(learner.before + learner.steps >= learner.config.landmarks.start)
         if episode is not None and size > 0:
             snapshot |= _graph(found, snapshot, learner.config.landmarks.cutoff)
     return {name: _plain(value) for name, value in snapshot.items()}
@@ -187,6 +194,13 @@ def _walked(chart: Chart, snapshot: Snapshot, unit: np.ndarray) -> Snapshot:
         "path": np.asarray([0, *(1 + node for node in reversed(path)), len(points) + 1]),
         "selected": points[path[-2] if len(path) > 1 else path[0]],
     }
+
+
+def _frontier(chart: Chart, unit: np.ndarray) -> Snapshot:
+    """Return the landmarks of a walked map that are least familiar, as novel ones, with their scores."""
+    score = 1.0 / (1.0 + familiarity(chart))
+    novel = np.argsort(-score, kind="stable")[: -(-len(score) // _FRONTIER)]
+    return {"novelty": chart.points[novel] * unit, "novelty_score": score[novel]}
 
 
 def _node_of(index: int, present: np.ndarray, count: int) -> int:

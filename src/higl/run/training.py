@@ -22,7 +22,7 @@ from higl.algo.products import resolved_precision
 from higl.envs.trust import is_imported
 from higl.errors import CheckpointError
 from higl.run.checkpoint import Checkpoints, Counters, learner_arrays, restore_newest
-from higl.run.checks import check_spaces
+from higl.run.checks import check_goals, check_spaces
 from higl.run.files import CHECKPOINT_MINUTES, CHECKPOINTS, POLICY, SNAPSHOTS
 from higl.run.folder import RunFolder
 from higl.run.loop import Loop
@@ -33,6 +33,7 @@ from higl.run.process import available_cores
 from higl.run.progress import evaluation_line
 from higl.run.reading import how_to_continue, read_evaluations
 from higl.run.snapshot_store import SnapshotStore
+from higl.run.starting import check_start
 from higl.run.stopping import StopAtSuccess
 from higl.run.tracker_process import make_processes
 from higl.run.trackers import Record, make_trackers
@@ -60,6 +61,7 @@ def open_training(
     trackers: Sequence[str] = (),
     has_id: bool = True,
     test_env_name: str | None = None,
+    start_from: Path | None = None,
 ) -> Generator[Training]:
     """Create a run folder, or open it to continue its run, and close it at the end.
 
@@ -75,15 +77,21 @@ def open_training(
         trackers: names of trackers, see `make_tracker`; those that already keep a record of the run continue it.
         has_id: whether the task is an id, from which the command line can make the environment.
         test_env_name: name of the test environment, if it is not the task's own; `run.json` keeps it.
+        start_from: folder of a run with whose weights, buffers and map a new run starts; `run.json` keeps it.
 
     Raises:
         SettingsError: settings that do not fit the environment.
         RunFolderError: the folder cannot be used.
     """
     check_spaces(config, Spaces.of(env))
+    if new and start_from is not None:
+        check_start(config, start_from)
+    check_goals(config, test_env if isinstance(env, VectorEnv) else env)
     folder = RunFolder.create(path, config, progress.warn) if new else RunFolder.open(path, progress.warn)
     if test_env_name is not None:
         folder.facts["test_env"] = test_env_name
+    if new and start_from is not None:
+        folder.facts["from"] = str(start_from.resolve())
     # The name in the folder may be one that nobody has named here: another environment was given.
     trust = is_imported(folder.facts.get("test_env") or config.task)
     processes = make_processes(path, trackers, progress.warn, trust=trust)
@@ -162,6 +170,9 @@ class Training(Observer):
                 f"{self.folder.facts['saved_step']}: put the checkpoints back, or start a new run in another folder"
             )
         counters = found or Counters()
+        origin = self.folder.facts.get("from") if found is None else None
+        if origin is not None:
+            self._start_from(Path(origin))
         self.folder.change_settings(self.config)
         self.checkpoints.remove_leftovers()
         self.folder.cut(counters.log_lengths)
@@ -172,10 +183,21 @@ class Training(Observer):
         self._restart_stops()
         self.loop.start_clock(counters.seconds)
         self.next_save = time.perf_counter() + self.save_every_seconds
+        if origin is not None:
+            self._save()  # now: from here on the run does not need the other
+            self.observers.note(f"starting from {origin}, which has learned from {self.learner.before:,} steps")
         if found is not None:
             self.observers.note(f"continuing {self.folder.path} at step {counters.steps:,}")
+        if self.config.explores_freely:
+            self.observers.note("no goal in training: evaluations are zero-shot, on the test goals of the task")
         if differences:
             self._warn("this start differs from the last one, so results may differ: " + ", ".join(differences))
+
+    def _start_from(self, origin: Path) -> None:
+        """Give the learner all that another run has learned, and count its steps from 0."""
+        if restore_newest(self.learner, Checkpoints(origin / CHECKPOINTS), self._warn) is None:
+            raise CheckpointError(f"{origin} has no checkpoint to start from")
+        self.learner.start_over()
 
     def _restart_stops(self) -> None:
         """Note at which success to stop, and let the evaluations so far count."""
@@ -209,7 +231,8 @@ class Training(Observer):
         if learner.steps == self.saved_step:
             return True
         try:
-            counters = Counters(learner.steps, learner.episodes, self.loop.seconds, self.folder.lengths())
+            lengths = self.folder.lengths()
+            counters = Counters(learner.steps, learner.episodes, self.loop.seconds, lengths, learner.before)
             # The policy first: with a checkpoint of this step, a resumed run would not write the policy again.
             save_policy(self.folder.path / POLICY, learner.tested_policy, self.config, self.spaces)
             self.checkpoints.save(learner_arrays(learner), counters)

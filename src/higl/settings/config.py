@@ -14,6 +14,8 @@ Algorithm = Literal["higl", "hrac", "hiro"]
 Preset = Literal["best", "paper"]
 Reward = Literal["sparse", "dense"]
 Precision = Literal["auto", "fp32", "bf16"]
+GoalSource = Literal["given", "none"]
+Explore = Literal["frontier", "uniform", "straight", "random"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +161,9 @@ class LandmarksConfig:
     subgoals itself: no network of the high level is trained."""
     coverage: int = 20
     """Number of coverage landmarks, M_cov. Of a walked map: the largest number of landmarks."""
+    explore: Explore = "frontier"
+    """With `goal` "none": where episodes lead, to a landmark by few visits, walked way and failures (frontier), to any
+    landmark (uniform), as frontier but without the map (straight), or nowhere, by random subgoals (random)."""
     novelty: int = 20
     """Number of novelty landmarks, M_nov (also the size of the queue)."""
     pool: int = 1_000
@@ -215,6 +220,9 @@ class Config:
     """Algorithm: higl, hrac (no landmarks) or hiro (no adjacency either)."""
     preset: Preset = "paper"
     """Preset to start from."""
+    goal: GoalSource = "given"
+    """Final goals of training: those of the task (given), or none: neither desired goals nor rewards are used, and a
+    walked map explores. Tests always have the task's goals."""
     reward: Reward = "sparse"
     """Reward of the task."""
     seed: int = 0
@@ -262,6 +270,11 @@ class Config:
     def walks_map(self) -> bool:
         """Whether subgoals come from a map of what has been walked, and not from a network of the high level."""
         return self.uses_landmarks and self.landmarks.graph == "walked"
+
+    @property
+    def explores_freely(self) -> bool:
+        """Whether training has no final goal."""
+        return self.goal == "none"
 
     @property
     def uses_adjacency(self) -> bool:

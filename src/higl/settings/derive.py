@@ -69,7 +69,7 @@ def derive_settings(
     try:
         if not set(setting_types(Config)) <= set(given):  # else: the complete settings of another run
             _derive(values, env)
-        reports_success = probe.reports_success(env)
+        reports_success = config.explores_freely or probe.reports_success(env)
     except (TaskError, SettingsError):
         raise
     except Exception as error:

@@ -42,14 +42,14 @@ def build_config(flags: Layer, file: Path | None = None) -> Config:
         SettingsError: a setting is unknown or has a wrong value, or there is no task.
     """
     layers = [flags] if file is None else [read_settings(file), flags]
-    chosen: Layer = {"task": None, "algo": "higl", "preset": "best"}
+    chosen: Layer = {"task": None, "algo": "higl", "preset": "best", "goal": "given"}
     for layer in layers:
         chosen |= {name: layer[name] for name in chosen if name in layer}
     if chosen["task"] is None:
         raise SettingsError("no task: `higl train TASK`; `higl tasks` lists them")
     for name in chosen:
         _convert({name: chosen[name]})
-    config = preset(chosen["task"], chosen["algo"], chosen["preset"])
+    config = preset(chosen["task"], chosen["algo"], chosen["preset"], chosen["goal"])
     task = config.task  # of the last layer that names one, by its short name
     if file is not None:
         config = _from_file(file, config, layers[0])
@@ -93,6 +93,7 @@ def complete_config(layer: Mapping[str, Any]) -> Config:
         raise SettingsError(f"missing setting{'s' * (len(missing) > 1)} {', '.join(missing)}")
     config = _convert(dict(layer))
     check_ranges(config)
+    _check_goal(config)
     return config
 
 
@@ -163,6 +164,15 @@ def check_ranges(config: Config) -> None:
                 raise SettingsError(f"{name} = {number}: expected a number {bound}")
         if name.endswith((".subgoal_range", ".hidden")) and not numbers:
             raise SettingsError(f"{name}: expected at least one number")
+
+
+def _check_goal(config: Config) -> None:
+    """Reject settings that cannot explore without a goal."""
+    if config.explores_freely and config.algo != "higl":
+        raise SettingsError(f'goal = "none": {config.algo} learns from rewards; only higl trains without a goal')
+    if config.explores_freely and not config.walks_map:
+        needed = 'landmarks.graph = "walked", and landmarks.coverage of 1 or more'
+        raise SettingsError(f'goal = "none" needs {needed} (the preset best has both)')
 
 
 # --- Files ----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,15 @@ import numpy as np
 from higl.errors import ResultsError, RunFolderError
 from higl.run.files import CONFIG, EVALUATIONS, replace_file
 from higl.run.naming import algorithm_name, task_name
-from higl.run.reading import last_step, other_test_env, read_config, read_evaluations, read_facts, run_status
+from higl.run.reading import (
+    last_metric,
+    last_step,
+    other_test_env,
+    read_config,
+    read_evaluations,
+    read_facts,
+    run_status,
+)
 from higl.settings.config import Config
 from higl.settings.flat import differing
 from higl.settings.layers import to_toml
@@ -28,7 +36,7 @@ from higl.sweep.aggregate import SeedCurve
 
 RESULT_FACTS = "facts.json"
 TEST = "test.json"
-RESULT_FORMAT = 4
+RESULT_FORMAT = 5
 _SEED = re.compile(r"seed-(\d+)")
 _VARIANT = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 
@@ -94,7 +102,7 @@ def add_run(run: Path, results: Path, *, variant: str | None = None, partial: bo
     test_env = other_test_env(facts, config.task)
     place = results / task_name(config, test_env) / _group_name(config, variant) / f"seed-{config.seed}"
     _check_place(place, config, last_step(run))
-    new_facts = result_facts(facts, config, last_step(run))
+    new_facts = result_facts(facts, config, last_step(run)) | {"explored_share": last_metric(run, "explored_share")}
     if not _holds_same_policy(place, new_facts):
         (place / TEST).unlink(missing_ok=True)
     place.mkdir(parents=True, exist_ok=True)

@@ -55,7 +55,15 @@ class SeedGroup:
     def label(self) -> str:
         """Algorithm and variant for people."""
         name = algorithm_title(self.first.config.algo)
-        return f"{name} `{self.first.variant}`" if self.first.variant else name
+        name = f"{name} `{self.first.variant}`" if self.first.variant else name
+        return name + (f" (zero-shot{self._visited})" if self.first.config.explores_freely else "")
+
+    @property
+    def _visited(self) -> str:
+        """How much of the maze the seeds have visited, on average; empty if that is unknown."""
+        shares = [result.facts.get("explored_share") for result in self.results]
+        known = [share for share in shares if share is not None]
+        return f", {np.mean(known):.0%} of the maze visited" if known else ""
 
     @property
     def steps(self) -> int:

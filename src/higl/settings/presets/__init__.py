@@ -16,7 +16,7 @@ from typing import Any, get_args
 import msgspec
 
 from higl.errors import SettingsError
-from higl.settings.config import Algorithm, Config, Preset
+from higl.settings.config import Algorithm, Config, GoalSource, Preset
 from higl.settings.flat import Layer, flat, flat_config, nested
 
 # The layers of each task in `paper`, in order, after `all`.
@@ -53,8 +53,8 @@ def _of_higl(task: str, family: Preset) -> Config:
     return msgspec.convert(nested(values), Config)
 
 
-def preset(task: str, algo: Algorithm = "higl", family: Preset = "best") -> Config:
-    """Return the settings of a preset for a task and an algorithm.
+def preset(task: str, algo: Algorithm = "higl", family: Preset = "best", goal: GoalSource = "given") -> Config:
+    """Return the settings of a preset for a task and an algorithm, with or without a final goal.
 
     HRAC and HIRO relabel subgoals, as their authors do, and have k = m: HRAC keeps subgoals within the k-step region of
     the current state, where HIGL has a smaller k for the region around the pseudo-landmark.
@@ -66,7 +66,7 @@ def preset(task: str, algo: Algorithm = "higl", family: Preset = "best") -> Conf
         raise SettingsError(
             f"preset = {json.dumps(family, default=str)}: expected one of {', '.join(get_args(Preset))}"
         )
-    config = replace(_of_higl(short_name(task), family), algo=algo)
+    config = replace(_of_higl(short_name(task), family), algo=algo, goal=goal)
     if algo != "higl":
         high, adjacency = replace(config.high, relabel=True), replace(config.adjacency, degree=config.high.period)
         config = replace(config, high=high, adjacency=adjacency)
