@@ -48,7 +48,7 @@ def test_a_grid_over_a_map_is_in_the_environments_units(tmp_path):
     config = tiny_config(goal_unit=(0.5,))
     grown = WalkedMap(50, 2, 5)
     walk = np.stack([np.linspace(0, 8, 80), np.zeros(80)], axis=1).astype(np.float32)
-    grown.add_episode(walk, walk[5::5])
+    grown.add_episode(walk, walk[5::5], np.arange(0, len(walk), 5))
     policy = random_policy(config)
     policy.chart = grown.chart()
     goals = grid_goals(tmp_path / "policy.safetensors", policy, make_env("reacher"))
