@@ -44,13 +44,13 @@ _REUNION = 0.35
 # a unit if that is shorter); ways shorter than the second share of those are not judged.
 _STUCK, _SHORT = 0.2, 0.3
 # Stops are at least so many units away: a body that is only asked for what it reaches already does not get faster.
-_AHEAD = 1.0
+_AHEAD = 0.7
 # A segment ends early, but not within so many steps, when the body is within so many units of its stop.
-_SOON, _THERE = 2, 0.4
+_SOON, _THERE = 2, 0.25
 # They may be this many times as far, and in multiples of the length of a good segment if that is longer than a unit,
 # where the path is straight, that is, within so many units of a line, and no more than so many segments got stuck along
 # it of late. So may pieces of the straight rest to a goal.
-_LEAP, _BEND, _SMOOTH = 2.0, 0.2, 0.5
+_LEAP, _BEND, _SMOOTH = 3.0, 0.2, 0.5
 # Share of what is remembered of stuck segments at the next one, and the factor on an edge along which all were stuck.
 _MEMORY, _STUCK_FACTOR = 0.98, 10.0
 # Factor on the straight rest of the way to a goal that was never reached, and stuck segments that double the rest.

@@ -36,7 +36,7 @@ _SPREAD = 0.5
 # It gives up after this many times the segments that a good body needs, and a few more.
 _PATIENCE, _MORE = 3.0, 5
 # Noise on stops, in units.
-_NOISE = 0.4
+_NOISE = 0.3
 
 
 def familiarity(chart: Chart) -> np.ndarray:
