@@ -335,7 +335,7 @@ def test_a_segment_ends_on_arrival_or_when_its_time_is_over():
     walker = walker.see(here)
     assert walker.is_due(here), "no segment is under way"
     target, walker = walker.target(here, goal, None)
-    there = here + 0.8 * (target - here)
+    there = target - [0.0, 0.2]
     for step in range(1, PERIOD):
         walker = walker.see(here)
         assert not walker.is_due(here)
