@@ -70,7 +70,11 @@ def test_help_of_commands(capsys, command):
         ("train no/Such-v0", "unknown task 'no/Such-v0'"),
         ("train CartPole-v1", "task 'CartPole-v1'"),
         ("train ant-maze-u --cores 4096", "--cores: no core 4096"),
-        ("train ant-maze-u --low.hidden_entries 99", "low.hidden_entries: the observation of ant-maze-u has 30"),
+        (
+            "train ant-maze-u --preset paper --low.hidden_entries 99",
+            "low.hidden_entries: the observation of ant-maze-u",
+        ),
+        ("train ant-maze-u --quiet --low.angles 3 30", "low.angles: the observation of ant-maze-u has 30 entries"),
         ("train ant-maze-u --high.subgoal_range 1 2 3", "high.subgoal_range: expected 1 or 2 numbers"),
         ("train --config none.toml", "none.toml: no such file"),
         ("resume", "higl resume: which run?"),

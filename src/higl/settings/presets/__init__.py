@@ -19,18 +19,16 @@ from higl.errors import SettingsError
 from higl.settings.config import Algorithm, Config, Preset
 from higl.settings.flat import Layer, flat, flat_config, nested
 
-# The layers of each task in `paper`, in order, after `all`.
+# The layers of each task in `paper`, in order. Ant Maze U has none: its numbers are the defaults.
 _LAYERS = {
     "point-maze": ("point-maze",),
-    "ant-maze-u": ("few-landmarks", "ant", "ant-maze-u"),
-    "ant-maze-u-stochastic": ("few-landmarks", "ant", "ant-maze-u"),
-    "ant-maze-u-large": ("ant", "ant-maze-u-large"),
-    "ant-maze-w": ("ant", "ant-maze-w"),
-    "reacher": ("few-landmarks", "arm", "reacher"),
-    "pusher": ("few-landmarks", "arm", "pusher"),
+    "ant-maze-u": (),
+    "ant-maze-u-stochastic": (),
+    "ant-maze-u-large": ("ant-maze-u-large",),
+    "ant-maze-w": ("ant-maze-w",),
+    "reacher": ("arm", "reacher"),
+    "pusher": ("arm", "pusher"),
 }
-# Layers in `paper` of tasks that the paper does not have.
-_OTHER_LAYERS = ("few-landmarks",)
 
 PAPER_TASKS = tuple(_LAYERS)
 """Short names of the paper's tasks."""
@@ -46,10 +44,10 @@ def _file(family: Preset) -> dict[str, Any]:
 
 @cache
 def _of_higl(task: str, family: Preset) -> Config:
-    """Return the settings of HIGL: all layers of a task."""
+    """Return the settings of HIGL: all layers of a task in `paper`, the only layer of `best`."""
     values: Layer = flat_config(Config()) | {"task": task, "preset": family}
-    for name in ("all", *(_LAYERS.get(task, _OTHER_LAYERS) if family == "paper" else ())):
-        values |= flat(_file(family).get(name, {}))
+    for name in _LAYERS.get(task, ()) if family == "paper" else ("all",):
+        values |= flat(_file(family)[name])
     return msgspec.convert(nested(values), Config)
 
 
