@@ -75,7 +75,7 @@ def test_help_of_commands(capsys, command):
             "low.hidden_entries: the observation of ant-maze-u",
         ),
         ("train ant-maze-u --quiet --low.angles 3 30", "low.angles: the observation of ant-maze-u has 30 entries"),
-        ("train ant-maze-u --high.subgoal_range 1 2 3", "high.subgoal_range: expected 1 or 2 numbers"),
+        ("train ant-maze-u --preset paper --high.subgoal_range 1 2 3", "high.subgoal_range: expected 1 or 2 numbers"),
         ("train --config none.toml", "none.toml: no such file"),
         ("resume", "higl resume: which run?"),
         ("eval x --episodes many", "higl eval: --episodes 'many': expected a whole number"),
