@@ -30,17 +30,18 @@ class TrainOptions(WorkOptions):
     out: Annotated[Path | None, Argument(metavar="RUN", default="runs/TASK-REWARD-ALGO[-CHANGES]-SEED")] = None
     """Folder of the run."""
     verbose: Switch = False
-    """Print all derived settings with their reasons, for a task without a preset."""
+    """Print all derived settings with their reasons."""
     resume: Switch = False
     """If the folder already holds this run, continue it without asking."""
 
 
 _ABOUT_TRAIN = """
-Train a task: a short name (`higl tasks` lists them) or any Gymnasium id. Settings come from the task's preset, then
-from a file (--config), then from flags.
+Train a task: a short name (`higl tasks` lists them) or any Gymnasium id. Settings come from the preset, then from a
+file (--config), then from flags.
 
-The defaults below are those of ant-maze-u with HIGL, or of the task, algorithm and preset that you name: `higl train
-pusher --algo hrac --help`. For a task without a preset, most settings are derived from its environment.
+The defaults below are those of HIGL with the preset best, or of the algorithm, preset and task that you name: `higl
+train pusher --preset paper --algo hrac --help`. The preset best is the same for every task; what depends on the
+environment, such as goal_unit and high.period, is derived from it when a run starts.
 """
 
 
@@ -86,7 +87,7 @@ def _import_task(task: str, flags: Layer, options: TrainOptions) -> None:
 
 
 def _derived(config: Config, given: set[str], options: TrainOptions) -> tuple[Config, list[str]]:
-    """Return the settings of a task without a preset, derived from its environment, and print them.
+    """Return settings derived from the environment, and print them.
 
     And the names of those that were derived from the number of steps.
     """

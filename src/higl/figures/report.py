@@ -27,9 +27,10 @@ from higl.figures.panels import LOSSES, PROGRESS, Panel, StageTimes, evaluation_
 from higl.figures.statistics import SMOOTHED_EVALUATIONS, rolling_mean
 from higl.figures.style import dashes, stage_colour
 from higl.run.files import replace_file
-from higl.run.naming import algorithm_title, task_title
+from higl.run.naming import algorithm_title, changed_settings, task_title
 from higl.run.reading import Columns, Run, notices_of
-from higl.settings.flat import differing, flat_config
+from higl.settings.flat import flat_config
+from higl.settings.layers import complete_config
 from higl.settings.presets import preset
 from higl.text import duration, steps_text, value_text
 
@@ -81,7 +82,7 @@ class Video:
 
 @dataclass(frozen=True)
 class SettingRow:
-    """A setting, its value, and the preset's value if that is a different one."""
+    """A setting, its value, and the preset's value if that is a different one and the setting is not derived."""
 
     name: str
     value: str
@@ -303,8 +304,9 @@ def _settings(run: Run) -> list[SettingRow]:
     """Return all settings, general ones first; none if they are not known."""
     if not run.settings:
         return []
-    usual = flat_config(preset(run.task, run.settings["algo"], run.settings["preset"]))
-    changed = differing(run.settings, usual, leave_out=("seed", "steps"))
+    config = complete_config(run.settings)
+    usual = flat_config(preset(config.task, config.algo, config.preset))
+    changed = changed_settings(config, leave_out=("seed", "steps"))
     return [
         SettingRow(name, value_text(value), value_text(usual[name]) if name in changed else None)
         for name, value in sorted(run.settings.items(), key=lambda item: ("." in item[0], item[0]))

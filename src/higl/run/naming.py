@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
@@ -18,6 +19,15 @@ _OWN_PLACE = ("task", "reward", "algo", "preset", "seed", "steps", "precision")
 _LONGEST = 80
 
 
+def changed_settings(config: Config, leave_out: Collection[str] = _OWN_PLACE) -> list[str]:
+    """Return the settings (dotted names) of a run that differ from its preset.
+
+    Those that may have been derived from the environment do not count.
+    """
+    names = differing(preset(config.task, config.algo, config.preset), config, leave_out=leave_out)
+    return [name for name in names if not (is_derived(config) and is_derivable(name))]
+
+
 def variant_name(config: Config, *, derived: bool = False) -> str:
     """Return how a run's settings differ from the preset `best` of its task and algorithm; empty if they do not.
 
@@ -25,7 +35,7 @@ def variant_name(config: Config, *, derived: bool = False) -> str:
     has begun: whatever may have been derived from its environment is left out.
     """
     base, own = preset(config.task, config.algo, config.preset), flat_config(config)
-    names = [name for name in differing(base, own, leave_out=_OWN_PLACE) if not (derived and is_derivable(name))]
+    names = changed_settings(config) if derived else differing(base, own, leave_out=_OWN_PLACE)
     changed = [_word(name, own[name]) for name in names]
     name = "-".join(([] if config.preset == "best" else [config.preset]) + changed)
     if len(name) > _LONGEST:
@@ -40,11 +50,7 @@ def unnamed_changes(config: Config, variant: str) -> list[str]:
     Each as `name = value -> preset's value`. Settings that may have been derived from the environment do not count.
     """
     base, own = preset(config.task, config.algo, config.preset), flat_config(config)
-    names = [
-        name
-        for name in differing(base, config, leave_out=_OWN_PLACE)
-        if f"-{_word(name, own[name])}-" not in f"-{variant}-" and not (is_derived(config) and is_derivable(name))
-    ]
+    names = [name for name in changed_settings(config) if f"-{_word(name, own[name])}-" not in f"-{variant}-"]
     return differences(config, base, names)
 
 
