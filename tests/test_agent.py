@@ -147,7 +147,7 @@ def test_derived_settings_are_printed(capsys):
     assert "low.hidden_entries = [2, 3]  # these entries equal the achieved goal" in capsys.readouterr().out
     higl.HIRO(make, **SMALL)
     first, *lines = capsys.readouterr().out.splitlines()
-    assert "ReachEnv has no preset" in first
+    assert "ReachEnv: settings derived from the environment" in first
     assert "verbose=2" in first
     assert lines[2] == "  the low level sees the observation without entries [2, 3]"
     assert len(lines) == 3
