@@ -3,10 +3,10 @@
     python benchmarks/growth.py [--plot growth.png]
 
 All sizes are measured in one process, in turns, with the paper's settings of Ant Maze U, but fewer edges and updates of
-the novelty network, on random states: 20 to 400 landmarks, half of each kind, and HRAC, which has none; then 40 landmarks
-in goal spaces of 2 to 50 dimensions. Only learning is measured, because the simulator depends on neither. Prints
-milliseconds and MFLOP-equivalents (FLOPs of the machine's fp32 matrix products in that time); fails if 400 landmarks cost
-more than twice what 40 do.
+the novelty network, on random states: 20 to 400 landmarks, half of each kind, and HRAC, which has none; then 40
+landmarks in goal spaces of 2 to 50 dimensions. Only learning is measured, because the simulator depends on neither.
+Prints milliseconds and MFLOP-equivalents (FLOPs of the machine's fp32 matrix products in that time); fails if 400
+landmarks cost more than twice what 40 do.
 """
 
 from __future__ import annotations

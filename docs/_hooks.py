@@ -172,6 +172,6 @@ def _presets() -> str:
                 rows.append(f"| `{name}` | {' | '.join(_shown(values[name]) for values in columns.values())} |")
         text += f"\n\n### `{family}`\n\n" + "\n".join(rows)
         if family == "best":
-            derived = ", ".join(f"`{name}`" for name in base if is_derivable(name))
+            derived = ", ".join(f"`{name}`" for name in base if is_derivable(name, preset("", "hrac")))
             text += f"\n\n[Derived from the environment](own-environment.md#what-is-derived): {derived}."
     return text + "\n"

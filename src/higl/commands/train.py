@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +19,7 @@ from higl.run.reading import how_to_continue, is_run, read_facts
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differences
 from higl.settings.layers import build_config, given_settings, setting_types
-from higl.settings.presets import is_derived
+from higl.settings.presets import is_derivable, is_derived
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +46,15 @@ environment, such as goal_unit and high.period, is derived from it when a run st
 """
 
 
-def _parser(config: Config | None = None, options: TrainOptions | None = None) -> ArgumentParser:
-    """Return the parser of `higl train`; its help shows these values as defaults."""
+def _parser(
+    config: Config | None = None, options: TrainOptions | None = None, given: Collection[str] = ()
+) -> ArgumentParser:
+    """Return the parser of `higl train`; its help shows these values as defaults, or that they are derived."""
     parser = ArgumentParser("train", _ABOUT_TRAIN)
     parser.add(TrainOptions, options)
-    parser.add(Config, config, title="settings", positional=["task"])
+    names = set(setting_types(Config)) - set(given)
+    derived = {name: "derived" for name in names if config is not None and is_derivable(name, config)}
+    parser.add(Config, config, title="settings", positional=["task"], instead=derived)
     return parser
 
 
@@ -104,7 +109,8 @@ def _derived(config: Config, given: set[str], options: TrainOptions) -> tuple[Co
 def _show_help(flags: Layer, options: TrainOptions) -> int:
     if "task" not in flags and options.config is None:
         flags = {"task": "ant-maze-u"} | flags
-    print(_parser(build_config(flags, options.config), options).help(), end="")
+    config, given = build_config(flags, options.config), given_settings(flags, options.config)
+    print(_parser(config, options, given).help(), end="")
     return 0
 
 

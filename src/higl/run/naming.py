@@ -11,7 +11,7 @@ from typing import Any
 from higl.settings.config import Config
 from higl.settings.flat import differences, differing, flat_config
 from higl.settings.layers import setting_types
-from higl.settings.presets import has_rewards, is_derivable, is_derived, preset
+from higl.settings.presets import has_rewards, is_derivable, preset
 from higl.text import number_text
 
 # Settings that have a place of their own in a name, or that do not distinguish runs (precision depends on the machine).
@@ -25,7 +25,7 @@ def changed_settings(config: Config, leave_out: Collection[str] = _OWN_PLACE) ->
     Those that may have been derived from the environment do not count.
     """
     names = differing(preset(config.task, config.algo, config.preset), config, leave_out=leave_out)
-    return [name for name in names if not (is_derived(config) and is_derivable(name))]
+    return [name for name in names if not is_derivable(name, config)]
 
 
 def variant_name(config: Config, *, derived: bool = False) -> str:

@@ -81,9 +81,9 @@ def is_derived(config: Config) -> bool:
     return config.preset != "paper" or short_name(config.task) not in PAPER_TASKS
 
 
-def is_derivable(name: str) -> bool:
-    """Return whether a setting (dotted name) is one of those that `derive.py` may set."""
-    return name in _DERIVABLE
+def is_derivable(name: str, config: Config) -> bool:
+    """Return whether a run with these settings derives one of them (dotted name), unless it is given: `derive.py`."""
+    return is_derived(config) and (name in _DERIVABLE or (name in _WITHOUT_MAP and not config.walks_map))
 
 
 _DERIVABLE = {
@@ -91,10 +91,14 @@ _DERIVABLE = {
     "observe_achieved",
     "time_limit",
     *("low.hidden_entries", "low.angles"),
-    *("high.period", "high.subgoals", "high.subgoal_range", "high.reward_scale", "high.random_steps"),
+    *("high.period", "high.subgoals", "high.subgoal_range"),
+    "evaluation.every",
+}
+# Derived only for a high level with networks.
+_WITHOUT_MAP = {
+    *("high.reward_scale", "high.random_steps"),
     *("adjacency.degree", "adjacency.every", "adjacency.epochs", "adjacency.all_pairs_up_to"),
     "landmarks.start",
-    "evaluation.every",
 }
 
 
