@@ -93,6 +93,10 @@ def test_given_angles_stay():
     assert derived(make_env("reacher"), {"observe_achieved": False}).low.angles == (4, 6)
 
 
+def test_an_angle_that_is_hidden_stays_hidden():
+    assert derived(make_env("point-maze"), {"low.hidden_entries": (2,)}).low.angles == ()
+
+
 @pytest.mark.parametrize(("goals", "hidden"), [(1, (1,)), (3, (3, 4, 5)), (4, ())])
 def test_nothing_is_hidden_if_the_goal_is_about_several_things(goals, hidden):
     """More coordinates than space has."""
