@@ -114,6 +114,14 @@ def test_the_papers_settings_of_a_task_of_ours_are_not_derived():
     assert learned.derived == []
 
 
+def test_the_papers_settings_are_derived_for_another_environment():
+    learned = agent(preset="paper").learn(80)
+    assert not learned.config.walks_map
+    assert learned.config.low.hidden_entries == (2, 3)
+    assert {"goal_unit", "adjacency.degree", "high.reward_scale"} <= {value.name for value in learned.derived}
+    assert learned.config.landmarks.cutoff == preset("Some-v0", family="paper").landmarks.cutoff
+
+
 class Flip(gymnasium.ObservationWrapper):
     """Reverses the observation."""
 
