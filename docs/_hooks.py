@@ -22,7 +22,7 @@ from mkdocs.structure.pages import Page
 from higl.settings.config import Config, Preset
 from higl.settings.field_texts import field_texts
 from higl.settings.flat import flat_config
-from higl.settings.presets import PRESET_TASKS, preset
+from higl.settings.presets import PAPER_TASKS, is_derivable, preset
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "higl"
 EXAMPLES = SOURCE.parents[1] / "examples"
@@ -160,14 +160,18 @@ def _shown(value: Any) -> str:
 
 
 def _presets() -> str:
-    """Return tables of the settings in which the tasks of a family, or the two families, differ."""
+    """Return a table of the recipe `best`, and one of `paper` by task: what differs from the base values."""
     text = "\n\n## Presets\n\nWhat is not listed here has its base value above."
+    base = flat_config(Config())
     for family in get_args(Preset):
-        flat = {task: flat_config(preset(task, family=family)) for task in PRESET_TASKS}
-        base = flat_config(Config())
-        names = [name for name in base if name not in _CHOICES]
-        names = [name for name in names if any(values[name] != base[name] for values in flat.values())]
-        rows = [f"| setting | {' | '.join(flat)} |", "|---" * (len(flat) + 1) + "|"]
-        rows += [f"| `{name}` | {' | '.join(_shown(values[name]) for values in flat.values())} |" for name in names]
+        names = {"every environment": ""} if family == "best" else {task: task for task in PAPER_TASKS}
+        columns = {title: flat_config(preset(task, family=family)) for title, task in names.items()}
+        rows = [f"| setting | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+        for name in base:
+            if name not in _CHOICES and any(values[name] != base[name] for values in columns.values()):
+                rows.append(f"| `{name}` | {' | '.join(_shown(values[name]) for values in columns.values())} |")
         text += f"\n\n### `{family}`\n\n" + "\n".join(rows)
+        if family == "best":
+            derived = ", ".join(f"`{name}`" for name in base if is_derivable(name, preset("", "hrac")))
+            text += f"\n\n[Derived from the environment](own-environment.md#what-is-derived): {derived}."
     return text + "\n"

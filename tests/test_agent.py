@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -18,8 +19,11 @@ from higl.agent import Agent
 from higl.algo.episodes import collect_episode
 from higl.algo.policy import PolicyState
 from higl.cli import main
+from higl.envs.make import make_env
 from higl.errors import EpisodeError, PolicyFileError, SettingsError, TaskError, WrongFolderError
 from higl.run.policy_file import read_arrays, write_arrays
+from higl.settings.derive import derive_settings
+from higl.settings.presets import preset
 
 
 def make() -> ReachEnv:
@@ -95,14 +99,27 @@ def test_unknown_settings_are_rejected():
         agent(low=3)
 
 
-def test_a_task_of_ours_has_its_preset():
+def test_a_task_of_ours_has_the_recipe_and_derived_settings():
     learned = higl.HRAC("higl/PointMaze-v0", reward="dense", seed=3, verbose=False)
-    from higl.settings.presets import preset
-
-    assert learned.config.low == preset("point-maze", "hrac").low
     assert (learned.config.task, learned.config.algo, learned.config.reward) == ("point-maze", "hrac", "dense")
-    assert learned.derived == []
     assert learned.config.seed == 3
+    expected, derived = derive_settings(preset("point-maze", "hrac"), (), make_env("point-maze", "dense"))
+    assert learned.derived == derived
+    assert replace(learned.config, reward="sparse", seed=0) == expected
+
+
+def test_the_papers_settings_of_a_task_of_ours_are_not_derived():
+    learned = higl.HRAC("higl/PointMaze-v0", seed=0, preset="paper", verbose=False)
+    assert learned.config == preset("point-maze", "hrac", "paper")
+    assert learned.derived == []
+
+
+def test_the_papers_settings_are_derived_for_another_environment():
+    learned = agent(preset="paper").learn(80)
+    assert not learned.config.walks_map
+    assert learned.config.low.hidden_entries == (2, 3)
+    assert {"goal_unit", "adjacency.degree", "high.reward_scale"} <= {value.name for value in learned.derived}
+    assert learned.config.landmarks.cutoff == preset("Some-v0", family="paper").landmarks.cutoff
 
 
 class Flip(gymnasium.ObservationWrapper):
@@ -116,7 +133,8 @@ def test_a_wrapped_task_is_another_task(tmp_path, capsys):
     """It hides other entries, and its id does not make it."""
     small = {"low": {"hidden": (8,)}, "high": {"hidden": (8,)}}
     bare = higl.HIGL(lambda: gymnasium.make("higl/PointMaze-v0", reward="dense"), verbose=False)
-    assert (bare.config.task, bare.config.reward, bare.derived) == ("point-maze", "dense", [])
+    assert (bare.config.task, bare.config.reward) == ("point-maze", "dense")
+    assert bare.config.low.hidden_entries == (0, 1)
     wrapped = higl.HIGL(lambda: Flip(gymnasium.make("higl/PointMaze-v0")), verbose=False, **small)
     assert wrapped.config.task == "higl/PointMaze-v0+Flip"
     assert wrapped.config.low.hidden_entries == (5, 6)
@@ -147,7 +165,7 @@ def test_derived_settings_are_printed(capsys):
     assert "low.hidden_entries = [2, 3]  # these entries equal the achieved goal" in capsys.readouterr().out
     higl.HIRO(make, **SMALL)
     first, *lines = capsys.readouterr().out.splitlines()
-    assert "ReachEnv has no preset" in first
+    assert "ReachEnv: settings derived from the environment" in first
     assert "verbose=2" in first
     assert lines[2] == "  the low level sees the observation without entries [2, 3]"
     assert len(lines) == 3

@@ -52,7 +52,7 @@ class Agent:
             list of such functions, or a vector environment that Gymnasium made of them (`gymnasium.make_vec`).
         reward: "sparse" or "dense", for the tasks that come with the package.
         seed: Seed of all randomness.
-        preset: Preset to start from, for the tasks that come with the package: "best" or "paper".
+        preset: Preset to start from: "best", one recipe for every environment, or "paper", the paper's settings.
         test_env: Environment of the evaluations. Not given: the task's test mode; another of what `env` makes; or
             `env` itself.
         verbose: 0: print nothing; 1: what matters of the derived settings, and the progress of `learn`; 2: all derived
@@ -67,7 +67,8 @@ class Agent:
         settings: Any other setting: `greedy`, `time_limit`, `observe_achieved`; or one by its dotted name,
             `**{"landmarks.coverage": 10}`. The page "Settings" lists them all.
 
-    For an environment without a preset, settings are derived from its spaces and a few random episodes, and printed.
+    Settings that depend on the environment are derived from its spaces and a few random episodes, and printed; only
+    those of the preset "paper" for the paper's own tasks are not.
 
     Raises:
         TaskError: the environment cannot be learned in; the message says why.
@@ -227,7 +228,7 @@ class Agent:
         return env
 
     def _set_steps(self, more: int) -> None:
-        """Set how far to train; the first time, for an environment without a preset, derive the schedule."""
+        """Set how far to train; the first time, derive the schedule if settings are derived."""
         config = replace(self.config, steps=self.steps + more)
         if self.steps == 0 and self._derives:
             say = print if self.verbose else None

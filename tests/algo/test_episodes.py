@@ -41,11 +41,22 @@ def test_steps_to_success_count_to_the_first_one():
     assert (episode.succeeded, episode.steps_to_success) == (False, None)
 
 
-def test_segments_cover_an_episode_and_the_last_may_be_shorter():
-    starts, stops = random_episode(23).segments(10)
-    assert (starts.tolist(), stops.tolist()) == ([0, 10, 20], [10, 20, 23])
-    starts, stops = random_episode(20).segments(10)
-    assert (starts.tolist(), stops.tolist()) == ([0, 10], [10, 20])
+@pytest.mark.parametrize(
+    ("starts", "stops"), [([0, 10, 20], [10, 20, 23]), ([0, 3, 13, 22], [3, 13, 22, 23]), ([0], [23])]
+)
+def test_segments_cover_an_episode(starts, stops):
+    """They may end early, and the last one with the episode."""
+    begins = np.isin(np.arange(23), starts)
+    found = replace(random_episode(23), begins=begins).segments
+    assert [ends.tolist() for ends in found] == [starts, stops]
+
+
+@pytest.mark.parametrize("config", [CONFIG, ABSOLUTE], ids=["relative", "absolute"])
+def test_without_a_map_a_segment_begins_every_m_steps(config):
+    for explore in (True, False):
+        episode = collect(config, explore=explore)
+        assert (episode.begins.dtype, episode.begins.shape) == (np.dtype(bool), (23,))
+        assert np.flatnonzero(episode.begins).tolist() == [0, 5, 10, 15, 20]
 
 
 def random_episode(steps: int, *, terminated: bool = False, seed: int = 0) -> Episode:
@@ -64,6 +75,7 @@ def random_episode(steps: int, *, terminated: bool = False, seed: int = 0) -> Ep
         success=rng.random(steps) < 0.1,
         terminated=terminated,
         truncated=not terminated,
+        begins=np.arange(steps) % CONFIG.high.period == 0,
     )
 
 
@@ -268,16 +280,58 @@ def test_subgoals_are_recorded_in_the_units_of_the_environment(config):
 # ---- several environments on a map ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("explore", [[True, True], [True, False], [False, False]])
-def test_episodes_at_once_walk_a_map_as_they_would_one_by_one(explore):
-    config = changed(CONFIG, landmarks={"graph": "walked"}, goal_unit=(0.5,), high={"exploration": 0.5})
-    grown, unit = WalkedMap(60, 2, config.high.period), np.full(2, 0.5, np.float32)
+class Obedient(Policy):
+    """A policy whose low level goes where its subgoal is, as far as a step leads."""
+
+    def act(self, observation, subgoal, rng):
+        return np.clip(np.asarray(subgoal) * self.unit / PointEnv.reach, -1.0, 1.0).astype(np.float32)
+
+
+WALKED = changed(CONFIG, landmarks={"graph": "walked"}, goal_unit=(0.5,), high={"exploration": 0.5})
+
+
+def with_map(config, kind: type[Policy] = Policy) -> Policy:
+    """Return a policy with a map of some random episodes."""
+    grown, unit = WalkedMap(60, 2, config.high.period), np.full(2, config.goal_unit[0], np.float32)
     for seed in range(4):
         seen = in_units(collect(config, steps=40, seed=seed), unit)
-        grown.add_episode(seen.achieved, (seen.achieved[:-1] + seen.subgoal)[::5])
-    acting = random_policy(config)
-    acting.chart = grown.chart()
-    assert len(acting.chart.points) > 10
+        starts, _ = seen.segments
+        grown.add_episode(seen.achieved, (seen.achieved[:-1] + seen.subgoal)[starts], np.append(starts, len(seen)))
+    plain = random_policy(config)
+    chart = grown.chart()
+    assert len(chart.points) > 10
+    return kind(config, SPACES, plain.low_actor, plain.high_actor, None, chart)
+
+
+@pytest.mark.parametrize("explore", [True, False])
+def test_with_a_map_a_segment_ends_when_the_body_is_there(explore):
+    """A subgoal keeps its target over a segment; the body arrives after two or three steps, of five at the most."""
+    config = changed(WALKED, goal_unit=(1.0,), high={"subgoal_range": (100.0,)})
+    episode = collect_episode(PointEnv(steps=60), with_map(config, Obedient), 4, explore=explore)
+    starts, stops = episode.segments
+    assert starts[0] == 0
+    lengths = stops - starts
+    assert (lengths[:-1] >= 2).all()
+    assert lengths.max() <= 5
+    assert (lengths[:-1] < 5).sum() >= 3
+    targets = episode.achieved[:-1] + episode.subgoal
+    for start, stop in zip(starts, stops, strict=True):
+        np.testing.assert_allclose(targets[start:stop], targets[[start] * (stop - start)], atol=1e-4)
+        left = np.linalg.norm(targets[start] - episode.achieved[stop])
+        assert left < 0.4 or stop - start == 5 or stop == len(episode)
+
+
+def test_random_subgoals_keep_their_time_also_with_a_map():
+    acting = with_map(changed(WALKED, goal_unit=(1.0,)), Obedient)
+    acting.random_subgoals = True
+    episode = collect_episode(PointEnv(steps=23), acting, 4, explore=True)
+    assert np.flatnonzero(episode.begins).tolist() == [0, 5, 10, 15, 20]
+
+
+@pytest.mark.parametrize("kind", [Policy, Obedient])
+@pytest.mark.parametrize("explore", [[True, True], [True, False], [False, False]])
+def test_episodes_at_once_walk_a_map_as_they_would_one_by_one(explore, kind):
+    acting = with_map(WALKED, kind)
     lengths = (30, 17)
     env = make_vector([lambda: PointEnv(steps=30), lambda: PointEnv(steps=17)])
     together = collect_episodes(env, acting, [4, 5], explore=explore)
@@ -286,3 +340,5 @@ def test_episodes_at_once_walk_a_map_as_they_would_one_by_one(explore):
         alone = collect_episode(PointEnv(steps=steps), acting, seed, explore=draws)
         for name in ("observation", "achieved", "desired", "subgoal", "action", "reward", "success"):
             np.testing.assert_allclose(getattr(batched, name), getattr(alone, name), atol=1e-4, err_msg=name)
+        np.testing.assert_array_equal(batched.begins, alone.begins)
+        assert len(batched.begins) == steps

@@ -43,12 +43,13 @@ def walk() -> Episode:
         success=np.array([False, False, False, True, False]),
         terminated=False,
         truncated=True,
+        begins=np.array([True, False, True, False, True]),
     )
 
 
 def test_progress_by_hand():
     """Segments: 2 of the way along a subgoal of 4; across one of 3; away from one of 5."""
-    metrics = segment_metrics(walk(), 2, "relative")
+    metrics = segment_metrics(walk(), "relative")
     assert metrics["low/subgoal_distance"] == pytest.approx((4 + 3 + 5) / 3)
     assert metrics["low/progress"] == pytest.approx((2 + 0 - 3 / 5) / 3)
     left = [2, np.hypot(3, 2), np.hypot(4, 4)]
@@ -58,10 +59,20 @@ def test_progress_by_hand():
 
 def test_segments_that_hardly_move_are_still():
     episode = walk()
-    assert segment_metrics(episode, 2, "relative")["low/still"] == 0
+    assert segment_metrics(episode, "relative")["low/still"] == 0
     fallen = episode.achieved.copy()
     fallen[3:] = fallen[2] + 0.01
-    assert segment_metrics(replace(episode, achieved=fallen), 2, "relative")["low/still"] == pytest.approx(2 / 3)
+    assert segment_metrics(replace(episode, achieved=fallen), "relative")["low/still"] == pytest.approx(2 / 3)
+
+
+def test_segments_of_any_length_count_once():
+    """One of a step, which leads one of four units far, and one of four steps, away from its target."""
+    begins = np.array([True, True, False, False, False])
+    subgoal = walk().subgoal.copy()
+    subgoal[1:] = [-1.0, 0.0] + walk().achieved[1] - walk().achieved[1:-1]
+    metrics = segment_metrics(replace(walk(), begins=begins, subgoal=subgoal), "relative")
+    assert metrics["low/subgoal_distance"] == pytest.approx((4 + 1) / 2)
+    assert metrics["low/progress"] == pytest.approx((1 + 0) / 2)
 
 
 def test_progress_towards_absolute_subgoals():
@@ -69,14 +80,14 @@ def test_progress_towards_absolute_subgoals():
     starts = np.array([0, 0, 2, 2, 4])
     # The same targets, as points of the goal space.
     points = episode.achieved[starts] + episode.subgoal[starts]
-    assert segment_metrics(replace(episode, subgoal=points), 2, "absolute") == pytest.approx(
-        segment_metrics(episode, 2, "relative")
+    assert segment_metrics(replace(episode, subgoal=points), "absolute") == pytest.approx(
+        segment_metrics(episode, "relative")
     )
 
 
 def test_a_subgoal_at_distance_zero_does_not_divide_by_zero():
     episode = replace(walk(), subgoal=np.zeros((5, 2), np.float32))
-    assert all(np.isfinite(value) for value in segment_metrics(episode, 2, "relative").values())
+    assert all(np.isfinite(value) for value in segment_metrics(episode, "relative").values())
 
 
 def test_episode_by_hand():
@@ -84,7 +95,7 @@ def test_episode_by_hand():
     assert metrics["episode/success"] == 1.0
     assert metrics["episode/return"] == -4.0
     assert metrics["episode/length"] == 5.0
-    assert metrics["low/progress"] == segment_metrics(walk(), 2, "relative")["low/progress"]
+    assert metrics["low/progress"] == segment_metrics(walk(), "relative")["low/progress"]
 
 
 def constant_networks(value: float, actions: int) -> td3.Networks:
@@ -111,6 +122,16 @@ def test_values_against_returns_by_hand():
     assert metrics["high/value"] == pytest.approx(-7.0)
     # Rewards of the segments: -2, -1, -1; a tenth of them, discounted by half each.
     assert metrics["high/return"] == pytest.approx(0.1 * (-2 - 0.5 - 0.25))
+
+
+def test_the_discount_of_the_low_level_begins_anew_with_each_segment():
+    """Segments of one, three and one steps: in the second, two rewards and then a quarter of the value."""
+    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0))
+    episode = replace(walk(), begins=np.array([True, True, False, False, True]))
+    metrics = low_value_metrics(CONFIG, low, constant_networks(-4.0, SPACES.action), VIEW, episode)
+    rewards = [-np.linalg.norm(episode.subgoal[i] + episode.achieved[i] - episode.achieved[i + 1]) for i in (1, 2)]
+    expected = rewards[0] + 0.5 * rewards[1] + 0.25 * -4.0
+    assert metrics["low/value_excess"] == pytest.approx(np.mean([0.0, -4.0 - expected, 0.0]))
 
 
 def test_a_time_limit_that_bootstraps_adds_the_last_value_to_the_return():

@@ -47,7 +47,7 @@ def progress_share(learner: Learner, env: PointEnv) -> float:
     policy = learner.policy
     policy.low_sigma = 0.0
     episodes = [collect_episode(env, policy, seed, explore=True) for seed in range(1000, 1006)]
-    return float(np.mean([segment_metrics(one, policy.period, "relative")["low/progress_share"] for one in episodes]))
+    return float(np.mean([segment_metrics(one, "relative")["low/progress_share"] for one in episodes]))
 
 
 @pytest.mark.slow

@@ -7,11 +7,11 @@ from dataclasses import replace
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support.toy import SPACES, PointEnv, changed, random_policy, tiny_config
+from support.toy import SPACES, PointEnv, changed, random_policy, tiny_config, untrained_policy
 
 from higl.algo.forward import mlp
 from higl.algo.policy import Policy, PolicyState, Spaces, goal_unit, subgoal_limit
-from higl.algo.walked import WalkedMap
+from higl.algo.walked import WalkedMap, Walker
 from higl.settings.config import Config
 
 CONFIG = tiny_config()
@@ -104,6 +104,7 @@ def test_a_new_subgoal_every_m_steps_and_the_goal_transition_in_between(config):
         np.testing.assert_allclose(state.subgoal, expected, atol=1e-5)
         np.testing.assert_array_equal(action, acting.act(observation[step], state.subgoal, None))
         assert state.clock == step + 1
+        assert state.begins == (step % 5 == 0)
 
 
 def test_rows_of_a_batch_have_clocks_of_their_own():
@@ -160,7 +161,7 @@ def walking(config: Config = WALKED, *, known: bool = True) -> Policy:
     if known:
         axis = np.stack([np.linspace(0, 5, 51), np.zeros(51)], axis=1).astype(np.float32)
         for _ in range(3):
-            grown.add_episode(axis, axis[5::5])
+            grown.add_episode(axis, axis[5::5], np.arange(0, 51, 5))
     acting = random_policy(config)
     return Policy(config, SPACES, acting.low_actor, acting.high_actor, None, grown.chart())
 
@@ -168,7 +169,7 @@ def walking(config: Config = WALKED, *, known: bool = True) -> Policy:
 @pytest.mark.parametrize("unit", [1.0, 10.0])
 @pytest.mark.parametrize("subgoals", ["relative", "absolute"])
 def test_subgoals_lead_along_the_map(subgoals, unit):
-    """From x = 2 to a goal at x = 5: to a landmark ahead, or the goal once it is near."""
+    """From x = 2 to a goal at x = 5: to a point of the way ahead, or the goal once it is near."""
     limits = {"subgoals": subgoals, "subgoal_range": (100.0,)}
     acting = walking(changed(WALKED, goal_unit=(unit,), high=limits))
     for start in (2.0, 4.6):
@@ -177,7 +178,7 @@ def test_subgoals_lead_along_the_map(subgoals, unit):
         target = state.subgoal + np.float32([start, 0.0]) if subgoals == "relative" else state.subgoal
         if start == 2.0:
             assert 2.7 <= target[0] <= 4.2
-            assert np.abs(acting.chart.points - target).max(axis=1).min() < 1e-5
+            assert abs(target[1]) < 1e-5
         else:
             np.testing.assert_allclose(target, [5.0, 0.0], atol=1e-5)
 
@@ -216,3 +217,55 @@ def test_rows_of_a_batch_walk_as_they_would_alone():
         )
     np.testing.assert_allclose(actions, [action for action, _ in alone], atol=1e-5)
     np.testing.assert_allclose(together.subgoal, [subgoal for _, subgoal in alone], atol=1e-5)
+
+
+def test_a_segment_begins_when_the_body_is_there_or_its_time_is_over():
+    """Rows at x = 0, 1 and 2 that pursue a goal at x = 5: one stands, one arrives after two steps, one after three."""
+    acting = walking(changed(WALKED, high={"subgoal_range": (100.0,)}))
+    here, goal = np.float32([[0, 0], [1, 0], [2, 0]]), np.float32([[5, 0]] * 3)
+    zeros = np.zeros((3, 3), np.float32)
+    _, state = acting.step(zeros, here, goal, acting.begin(3), None)
+    assert state.begins.tolist() == [True, True, True]
+    targets = here + state.subgoal
+    begun = []
+    for step in range(1, 6):
+        arrived = np.array([False, step >= 2, step >= 3])[:, None]
+        _, state = acting.step(zeros, np.where(arrived, targets, here), goal, state, None)
+        begun.append(state.begins.tolist())
+    # The time of the first is over after five steps; those that arrived have begun another segment.
+    assert [row[0] for row in begun] == [False, False, False, False, True]
+    assert [row[1] for row in begun][:2] == [False, True]
+    assert [row[2] for row in begun][:3] == [False, False, True]
+
+
+def test_a_walker_that_arrives_at_once_still_takes_two_steps():
+    acting = walking()
+    walker = Walker(acting.chart, 5).see(np.zeros(2))
+    assert walker.is_due(np.zeros(2))  # no segment is under way
+    target, walker = walker.target(np.zeros(2), np.float32([5, 0]), None)
+    assert not walker.is_due(target)
+    assert not walker.see(target).is_due(target)
+    assert walker.see(target).see(target).is_due(target)
+    far = target + np.float32([0.5, 0.0])
+    assert not walker.see(far).see(far).is_due(far)
+    for _ in range(5):
+        walker = walker.see(far)
+    assert walker.is_due(far)
+
+
+# ---- angles --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_a_full_turn_changes_no_action(normalise):
+    """The third entry is an angle: two inputs more, and no difference after a turn."""
+    config = changed(CONFIG, low={"angles": (2,), "normalise": normalise})
+    acting = untrained_policy(config)
+    assert acting.low_actor[0].weight.shape[0] == SPACES.observation + 2 + SPACES.goal
+    assert acting.high_actor[0].weight.shape[0] == SPACES.observation + SPACES.goal
+    observation, subgoal = np.float32([1.0, -1.0, 0.3]), np.float32([1.0, 2.0])
+    turned = observation + np.float32([0.0, 0.0, 2 * np.pi])
+    action = acting.act(observation, subgoal, None)
+    np.testing.assert_allclose(acting.act(turned, subgoal, None), action, atol=1e-5)
+    half = observation + np.float32([0.0, 0.0, np.pi])
+    assert np.abs(acting.act(half, subgoal, None) - action).max() > 1e-3

@@ -57,6 +57,23 @@ def test_hidden_entries_do_not_reach_the_low_level():
     np.testing.assert_array_equal(subgoals.low_input(view, 1e6 * OBSERVED, SUBGOAL)[0, :4], 1e6 * OBSERVED[0])
 
 
+@pytest.mark.parametrize("normalise", [False, True])
+def test_of_an_angle_the_low_level_sees_sine_and_cosine(normalise):
+    """Of entries 0 and 2; they are not normalised, and the numbers themselves are not seen."""
+    states = np.array([[0.0, 1.0, 0.0, 2.0], [400.0, 3.0, 1.0, 4.0]], np.float32)
+    config = LowConfig(hidden_entries=(1,), angles=(0, 2), normalise=normalise)
+    view = subgoals.low_view(config, statistics_of(states))
+    observed = np.array([[np.pi / 6, 9.0, 100 * np.pi, 4.0]], np.float32)
+    last = 1.0 if normalise else 4.0
+    seen = subgoals.low_input(view, observed, SUBGOAL)
+    np.testing.assert_allclose(seen, [[0, 0, 0, last, 0.5, 0, 3**0.5 / 2, 1, 5, 4]], atol=1e-4)
+    assert seen.shape[1] == subgoals.low_input_size(config, 4, 2) == 10
+    # One observation, and several at once in JAX.
+    np.testing.assert_allclose(subgoals.low_input(view, observed[0], SUBGOAL[0]), seen[0], atol=1e-6)
+    several = [jnp.tile(jnp.asarray(array), (3, 2, 1)) for array in (observed, SUBGOAL)]
+    np.testing.assert_allclose(subgoals.low_input(view, *several), np.tile(seen, (3, 2, 1)), atol=1e-4)
+
+
 def statistics_of(*parts: np.ndarray) -> subgoals.Statistics:
     statistics = subgoals.no_statistics(parts[0].shape[1])
     for part in parts:
@@ -98,7 +115,7 @@ def test_an_entry_that_stands_still_is_seen_as_zero():
 
 def test_the_view_in_jax_equals_the_view_in_numpy():
     states = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32) * [1, 2, 0, 3]
-    statistics, config = statistics_of(states), LowConfig(normalise=True, hidden_entries=(1,))
+    statistics, config = statistics_of(states), LowConfig(normalise=True, hidden_entries=(1,), angles=(3,))
     in_jax = subgoals.low_view(config, jax.tree.map(jnp.asarray, statistics))
     for ours, expected in zip(in_jax, subgoals.low_view(config, statistics), strict=True):
         np.testing.assert_allclose(ours, expected, rtol=1e-6)

@@ -22,7 +22,7 @@ from higl.run.reading import read_config, read_facts
 from higl.settings.config import Config
 from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.layers import apply, setting_types
-from higl.settings.presets import preset
+from higl.settings.presets import is_derivable, preset
 
 
 @pytest.mark.parametrize(("task", "algo", "family"), [("point-maze", "hrac", "best"), ("pusher", "higl", "paper")])
@@ -36,11 +36,27 @@ def test_help_of_train_shows_the_presets_values(capsys, task, algo, family):
     assert shown["--algo"] == algo
     assert shown["--preset"] == family
     assert shown["--landmarks.coverage"] == str(config.landmarks.coverage)
-    assert shown["--adjacency.degree"] == str(config.adjacency.degree)
+    assert shown["--adjacency.degree"] == ("derived" if family == "best" else str(config.adjacency.degree))
+    assert shown["--high.period"] == ("derived" if family == "best" else "5")
     assert float(shown["--landmarks.cutoff"]) == config.landmarks.cutoff
     assert set(setting_types(Config)) <= {"task"} | {
         name[2:].replace("-", "_") for name in re.findall(r"--[a-z.-]+", flat)
     }
+
+
+def test_help_of_train_says_what_is_derived(capsys):
+    """With a map, settings of networks of the high level are not."""
+    code, out, _ = tell(capsys, "train", "ant-maze-u", "--help")
+    flat = " ".join(out.split())
+    assert code == 0
+    expected = {name for name in setting_types(Config) if is_derivable(name, preset("ant-maze-u"))}
+    assert {"goal_unit", "low.angles", "high.period"} <= expected
+    assert "high.random_steps" not in expected
+    for name in ("goal-unit", "low.angles", "high.period", "evaluation.every"):
+        assert re.search(rf"--{re.escape(name)} [^-].*?\(default: derived\)", flat), name
+    assert flat.count("(default: derived)") == len(expected)
+    _, out, _ = tell(capsys, "train", "ant-maze-u", "--help", "--high.period", "7")
+    assert out.count("derived)") == len(expected) - 1
 
 
 @pytest.mark.parametrize(

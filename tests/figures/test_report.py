@@ -122,6 +122,14 @@ def test_only_settings_that_differ_from_the_preset_are_marked(run_folder):
     ]
 
 
+def test_derived_settings_are_not_marked_but_those_of_the_paper_are(run_folder):
+    derived = {"goal_unit": (1.2,), "low.angles": (2,), "evaluation.every": 500}
+    for family, marked in (("best", []), ("paper", ["goal_unit", "evaluation.every", "low.angles"])):
+        (run_folder / "config.toml").write_text(to_toml(apply(preset("point-maze", family=family), derived)))
+        page = build_report([read_run(run_folder)])
+        assert re.findall(r'<tr class="changed"><td class="setting">(.*?)</td>', page) == marked
+
+
 def remove_files(folder):
     for path in folder.iterdir():
         if path.is_file() and path.name != "run.json":

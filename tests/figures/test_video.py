@@ -79,7 +79,8 @@ def episode(success_at: int | None, length: int = 20) -> Episode:
     if success_at is not None:
         success[success_at:] = True
     states = [np.zeros((length + 1, 2), np.float32)] * 3
-    return Episode(*states, np.zeros((length, 2)), np.zeros((length, 2)), success - 1.0, success, False, True)
+    steps = np.zeros((length, 2))
+    return Episode(*states, steps, steps, success - 1.0, success, False, True, np.arange(length) % 10 == 0)
 
 
 def test_the_best_episode_is_the_one_that_reached_the_goal_soonest():

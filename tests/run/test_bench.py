@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from higl.run.bench import Bench, adjacency_pairs, explored_cells
+from higl.envs.make import make_env
+from higl.run import bench
+from higl.run.bench import Bench, adjacency_pairs, bench_configs, explored_cells
 from higl.settings.config import AdjacencyConfig
+from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.layers import apply
 from higl.settings.presets import preset
 
@@ -24,9 +29,10 @@ SMALL = {
     [("ant-maze-u", 112), ("ant-maze-u-large", 448), ("ant-maze-w", 208), ("pusher", 1_500), ("lake:Boat-v0", 150)],
 )
 def test_a_larger_maze_and_the_arms_have_more_cells(task, cells):
-    assert explored_cells(preset(task)) == cells
-    half = apply(preset(task), {"adjacency.cell": preset(task).adjacency.cell / 2})
-    assert explored_cells(half) == (4 * cells if "maze" in task else cells)
+    config = preset(task, family="paper")
+    assert explored_cells(config) == cells
+    for half in ({"adjacency.cell": config.adjacency.cell / 2}, {"goal_unit": (0.5,)}):
+        assert explored_cells(apply(config, half)) == (4 * cells if "maze" in task else cells)
 
 
 def test_beyond_a_number_of_cells_a_training_sees_some_of_the_pairs():
@@ -37,4 +43,26 @@ def test_beyond_a_number_of_cells_a_training_sees_some_of_the_pairs():
 
 def test_an_episode_is_as_long_as_the_task_has_it():
     """An arm has 100 steps: its graph is made five times as often as in a maze of 500."""
-    assert Bench(apply(preset("reacher"), SMALL)).episode_steps == 100
+    assert Bench(apply(preset("reacher", family="paper"), SMALL)).episode_steps == 100
+
+
+def test_what_is_measured_is_what_a_run_has():
+    """`best` is derived from the environment, `paper` is not."""
+    higl, hrac = bench_configs("reacher", ("higl", "hrac"), precision="fp32")
+    expected, _ = derive_settings(replace(preset("reacher"), precision="fp32"), (), make_env("reacher"))
+    assert higl == derive_schedule(expected, ())[0]
+    assert higl.observe_achieved
+    assert (hrac.adjacency.degree, hrac.high.period) == (10, 10)
+    [paper] = bench_configs("reacher", ("higl",), "paper", landmarks=5, precision="fp32")
+    assert paper == apply(preset("reacher", family="paper"), {"landmarks.coverage": 5, "landmarks.novelty": 5})
+
+
+def test_a_map_is_measured_instead_of_a_high_level(monkeypatch):
+    monkeypatch.setattr(bench, "MAP_STEPS", 2_000)
+    [config] = bench_configs("reacher", ("higl",), landmarks=50, precision="fp32")
+    measured = Bench(apply(config, SMALL))
+    stages = {stage.name: stage for stage in measured.measure()}
+    assert list(stages) == ["environment", "acting", "low update", "map", "evaluation"]
+    assert stages["map"].calls_per_step == 1 / 100
+    assert len(measured.learner.map) > 25
+    assert measured.checkpoint_seconds() > 0

@@ -21,6 +21,7 @@ def walk(success: list[bool]) -> Episode:
         success=np.array(success),
         terminated=False,
         truncated=True,
+        begins=np.array([True, False, False]),
     )
 
 

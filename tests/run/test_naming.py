@@ -1,6 +1,11 @@
 """Names of runs: what differs from the preset, unambiguous and short."""
 
-from higl.run.naming import run_name, task_title, variant_name
+from typing import Any
+
+from higl.envs.make import make_env
+from higl.run.naming import algorithm_name, changed_settings, run_name, task_title, unnamed_changes, variant_name
+from higl.settings.config import Algorithm, Config
+from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.layers import apply
 from higl.settings.presets import preset
 
@@ -18,6 +23,33 @@ def test_names_tell_what_differs_from_the_preset():
     free = preset("ant-maze-u", goal="none")
     assert variant_name(free) == "no-goal"
     assert variant_name(apply(free, {"landmarks.explore": "uniform"})) == "no-goal-explore-uniform"
+
+
+def as_begun(task: str, algo: Algorithm = "higl", **given: Any) -> Config:
+    """Return the settings of a run that has derived those that are not given."""
+    config = apply(preset(task, algo), given)
+    config, _ = derive_settings(config, given, make_env(task))
+    return derive_schedule(apply(config, {"steps": 20_000}), given)[0]
+
+
+def test_what_was_derived_does_not_name_a_run():
+    for algo in ("higl", "hrac"):
+        config = as_begun("reacher", algo)
+        assert changed_settings(config) == unnamed_changes(config, "") == []
+        assert variant_name(config, derived=True) == ""
+        assert algorithm_name(config, derived=True) == algo
+        assert "goal-unit0.12" in variant_name(config)
+    config = as_begun("reacher", **{"low.exchange": 0.25})
+    assert algorithm_name(config, derived=True) == "higl-exchange0.25"
+    assert changed_settings(config) == ["low.exchange"]
+    assert unnamed_changes(config, "") == ["low.exchange = 0.25 -> 0.5"]
+    assert unnamed_changes(config, "exchange0.25") == []
+
+
+def test_in_the_papers_settings_of_its_tasks_every_change_counts():
+    config = apply(preset("reacher", family="paper"), {"high.period": 4})
+    assert changed_settings(config) == ["high.period"]
+    assert algorithm_name(config, derived=True) == "higl-paper-period4"
 
 
 def test_names_tell_all_digits_of_a_number():

@@ -15,6 +15,7 @@ from higl.envs.make import make_env
 from higl.errors import ExportError
 from higl.observations import as_batches
 from higl.run.onnx_file import onnx_model, save_onnx
+from higl.settings.config import Config
 
 pytest.importorskip("onnx", reason="the extra onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -22,13 +23,14 @@ onnxruntime = pytest.importorskip("onnxruntime")
 RELATIVE = tiny_config()
 ACHIEVED_IN_FRONT = Spaces(SPACES.observation + SPACES.goal, SPACES.goal, SPACES.action_low, SPACES.action_high)
 UNITS = changed(RELATIVE, goal_unit=(2.0, 0.5), low={"normalise": True})
+ANGLES = changed(UNITS, low={"angles": (1,)})
 SEEN = Statistics(np.float32(9), np.float32([0.5, -1.0, 0.1]), np.float32([0.1, 2.0, 0.0]))
 
 
-def in_units() -> Policy:
+def in_units(config: Config = UNITS) -> Policy:
     """Return a policy with units of the goal space that normalises; some entries are beyond the bound."""
-    plain = random_policy(UNITS)
-    return Policy(UNITS, SPACES, plain.low_actor, plain.high_actor, low_view(UNITS.low, SEEN))
+    plain = random_policy(config)
+    return Policy(config, SPACES, plain.low_actor, plain.high_actor, low_view(config.low, SEEN))
 
 
 TOYS = {
@@ -36,6 +38,8 @@ TOYS = {
     "absolute": random_policy(changed(RELATIVE, high={"subgoals": "absolute"})),
     "achieved goal in front": random_policy(changed(RELATIVE, observe_achieved=True), spaces=ACHIEVED_IN_FRONT),
     "units": in_units(),
+    "angles": random_policy(changed(RELATIVE, low={"angles": (0, 2), "hidden_entries": ()})),
+    "angles, the rest normalised": in_units(ANGLES),
 }
 
 

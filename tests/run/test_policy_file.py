@@ -10,9 +10,12 @@ import pytest
 import safetensors.numpy
 from support.policies import give_policy
 from support.synthetic import synthetic_run
+from support.toy import SPACES, random_policy, tiny_config
 
+from higl.algo.policy import Policy
+from higl.algo.subgoals import Statistics, low_view
 from higl.errors import PolicyFileError
-from higl.run.policy_file import FORMAT, load_policy, read_arrays, write_arrays
+from higl.run.policy_file import FORMAT, load_policy, read_arrays, save_policy, write_arrays
 from higl.run.reading import read_config
 
 
@@ -25,6 +28,22 @@ def file(tmp_path):
 
 def test_a_policy_file_holds_the_settings_of_its_run(file):
     assert load_policy(file)[1] == read_config(file.parent)
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_a_policy_that_sees_angles_acts_the_same_when_loaded(tmp_path, normalise):
+    config = tiny_config(low={"angles": (0, 2), "hidden_entries": (1,), "normalise": normalise})
+    plain = random_policy(config)
+    seen = Statistics(np.float32(9), np.float32([0.5, -1.0, 0.1]), np.float32([0.1, 2.0, 0.0]))
+    policy = Policy(config, SPACES, plain.low_actor, plain.high_actor, low_view(config.low, seen))
+    save_policy(tmp_path / "policy.safetensors", policy, config, SPACES)
+    loaded, settings = load_policy(tmp_path / "policy.safetensors")
+    assert settings.low.angles == (0, 2)
+    rng = np.random.default_rng(0)
+    observation, subgoal = (rng.normal(0, 3, (20, size)).astype(np.float32) for size in (3, 2))
+    np.testing.assert_array_equal(loaded.act(observation, subgoal, None), policy.act(observation, subgoal, None))
+    turned = observation + np.float32([2 * np.pi, 5.0, -2 * np.pi])
+    np.testing.assert_allclose(loaded.act(turned, subgoal, None), policy.act(observation, subgoal, None), atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -25,15 +25,6 @@ def derived(env: gymnasium.Env, given: dict[str, Any] | None = None, **changes: 
     return derive_settings(apply(preset("reach"), given | changes), given, env)[0]
 
 
-class Far(ReachEnv):
-    """Goals ten times as far away."""
-
-    def reset(self, **options: Any):
-        super().reset(**options)
-        self.goal = 10 * self.goal
-        return self._observe(), {}
-
-
 class Stretched(ReachEnv):
     """Goals in which the second coordinate is smaller."""
 
@@ -49,12 +40,13 @@ class Stretched(ReachEnv):
 
 
 def test_derived_settings_of_a_box():
-    """Goals at 5 from the origin, so a region 10 wide; a held action leads 0.7 far in two steps, 1.2 in three."""
+    """Goals at 5 from the origin, so a region 10 wide; episodes of 40 steps."""
     config = derived(ReachEnv())
     assert config.goal_unit == (1.0,)
-    assert config.high.period == 2
+    assert config.high.period == 4
     assert config.high.subgoals == "relative"
     assert config.low.hidden_entries == (2, 3)
+    assert config.low.angles == ()
     assert not config.observe_achieved
     assert config.time_limit == "bootstrap"
     assert len(config.high.subgoal_range) == 2
@@ -63,8 +55,8 @@ def test_derived_settings_of_a_box():
 
 def test_networks_of_the_high_level_need_further_settings():
     config, found = derive_settings(apply(preset("reach"), {"landmarks.graph": "values"}), (), ReachEnv())
-    assert config.adjacency.degree == 1
-    assert config.high.reward_scale == pytest.approx(0.5)
+    assert config.adjacency.degree == 2
+    assert config.high.reward_scale == pytest.approx(0.25)
     _, of_map = derive_settings(preset("reach"), (), ReachEnv())
     assert {value.name for value in found} - {value.name for value in of_map} == {
         "adjacency.degree",
@@ -76,23 +68,62 @@ def test_derived_settings_of_the_papers_maze_are_nearly_the_papers():
     ours, paper = derived(make_env("point-maze")), preset("point-maze", family="paper")
     assert ours.low.hidden_entries == paper.low.hidden_entries
     assert ours.time_limit == paper.time_limit
-    assert ours.high.period == pytest.approx(paper.high.period, abs=2)
+    assert ours.high.period == paper.high.period
     assert ours.goal_unit == pytest.approx((1.2,))
 
 
-def test_without_a_preset_subgoals_come_from_a_walked_map():
-    config = derived(ReachEnv())
-    assert config.walks_map
-    assert config.low.normalise
-    assert not preset("ant-maze-u").walks_map
+@pytest.mark.parametrize(
+    ("task", "angles", "hidden", "added"),
+    [
+        ("point-maze", (2,), (0, 1), False),
+        ("ant-maze-u", (), (0, 1), False),
+        ("ant-maze-w", (), (0, 1), False),
+        # The arm's observation leaves out where the hand is: three entries in front, so its joints 4 and 6 are 7 and 9.
+        ("reacher", (7, 9), (0, 1, 2), True),
+        ("pusher", (), (), False),
+    ],
+)
+def test_what_the_low_level_sees_of_the_papers_tasks(task, angles, hidden, added):
+    config, _ = derive_settings(preset(task), (), make_env(task))
+    assert (config.low.angles, config.low.hidden_entries, config.observe_achieved) == (angles, hidden, added)
+
+
+def test_given_angles_stay():
+    assert derived(make_env("point-maze"), {"low.angles": ()}).low.angles == ()
+    assert derived(make_env("reacher"), {"observe_achieved": False}).low.angles == (4, 6)
+
+
+def test_an_angle_that_is_hidden_stays_hidden():
+    assert derived(make_env("point-maze"), {"low.hidden_entries": (2,)}).low.angles == ()
+
+
+@pytest.mark.parametrize(("goals", "hidden"), [(1, (1,)), (3, (3, 4, 5)), (4, ())])
+def test_nothing_is_hidden_if_the_goal_is_about_several_things(goals, hidden):
+    """More coordinates than space has."""
+    assert derived(ReachEnv(goals)).low.hidden_entries == hidden
+    if goals == 4:
+        assert derived(ReachEnv(goals, blind=True)).low.hidden_entries == ()
+        [reason] = [
+            value.reason
+            for value in derive_settings(preset("reach"), (), ReachEnv(goals))[1]
+            if value.name == "low.hidden_entries"
+        ]
+        assert reason.startswith("more than one thing moves")
+
+
+def test_subgoals_come_from_a_walked_map_unless_the_paper_is_asked_for():
+    assert derived(ReachEnv()).walks_map
     assert not derived(ReachEnv(), {"landmarks.graph": "values"}).walks_map
+    config, found = derive_settings(preset("reach", family="paper"), (), ReachEnv())
+    assert not config.walks_map
+    assert {"high.reward_scale", "adjacency.degree", "goal_unit"} <= {value.name for value in found}
 
 
 @pytest.mark.parametrize(
-    ("factor", "unit", "width"), [(0.5, (1.0,), 5.0), (0.11, (1.0,), 1.1), (0.01, (1.0, 0.01), 0.1)]
+    ("factor", "unit", "width"), [(0.5, (1.0,), 5.0), (0.04, (1.0,), 1.0), (0.01, (1.0, 0.01), 0.1)]
 )
 def test_dimensions_have_one_unit_unless_their_ranges_are_very_different(factor, unit, width):
-    """A tenth of the width of the goal region."""
+    """A tenth of the width of the goal region; more than thirty times as wide is very different."""
     config = derived(Stretched(factor))
     assert config.goal_unit == pytest.approx(unit, rel=0.1)
     assert config.high.subgoal_range == pytest.approx((10.0, width), rel=0.1)
@@ -103,24 +134,19 @@ def test_a_dimension_that_never_changes_has_the_unit_of_the_others():
     assert config.goal_unit == pytest.approx((1.0,), rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("env", "period"),
-    [
-        (ReachEnv(), 2),  # a held action leads farther than a unit in three steps
-        (Far(), 4),  # not in ten, but a segment takes at most a tenth of an episode
-        (Far(steps=70), 7),
-        (Far(steps=400), 10),  # and at most ten steps
-        (ReachEnv(steps=5), 2),
-    ],
-)
-def test_a_held_action_leads_at_most_one_unit_far_in_a_segment(env, period):
-    assert derived(env).high.period == period
+@pytest.mark.parametrize(("steps", "period"), [(5, 2), (29, 2), (30, 3), (40, 4), (70, 7), (100, 10), (400, 10)])
+def test_a_segment_takes_a_tenth_of_an_episode_between_two_and_ten_steps(steps, period):
+    assert derived(ReachEnv(steps=steps)).high.period == period
+
+
+def test_the_period_does_not_depend_on_the_unit():
+    for unit in (0.01, 1.0, 100.0):
+        assert derived(ReachEnv(), {"goal_unit": (unit,)}).high.period == 4
 
 
 def test_a_setting_that_is_given_stays_and_others_follow_it():
     config = derived(ReachEnv(steps=400), {"goal_unit": (50.0,), "low.hidden_entries": (0,)})
     assert config.goal_unit == (50.0,)
-    assert config.high.period == 10  # nothing leads one such unit far
     assert config.high.subgoal_range == (50.0, 50.0)  # at least a unit
     assert config.low.hidden_entries == (0,)
 
@@ -170,7 +196,7 @@ def test_a_walked_map_needs_no_schedule():
 
 def test_hrac_keeps_subgoals_within_one_segment():
     config, _ = derive_settings(preset("reach", "hrac"), (), ReachEnv())
-    assert config.adjacency.degree == config.high.period == 2
+    assert config.adjacency.degree == config.high.period == 4
 
 
 def test_what_is_derived_is_announced():
@@ -178,9 +204,7 @@ def test_what_is_derived_is_announced():
     given = {"high.period": 5}
     config, found = derive_settings(apply(preset("reach"), given), given, ReachEnv(), said.append)
     [text] = said
-    assert text.startswith(
-        "reach has no preset. Derived from its environment (each can be set):\n  goal_unit = [1.0]  # "
-    )
+    assert text.startswith("reach: derived from its environment (each can be set):\n  goal_unit = [1.0]  # ")
     assert "\n  low.hidden_entries = [2, 3]  # these entries equal the achieved goal\n" in text
     assert "high.period =" not in text
     assert len(text.splitlines()) == 1 + len(found)
@@ -224,7 +248,7 @@ def test_a_summary_says_what_matters_in_a_few_lines():
     assert len(lines) == 5
     assert lines[1] == "  the goal space is measured in units of [1]"
     assert lines[2].startswith("  subgoals: offsets of up to [")
-    assert lines[2].endswith("a new one every 2 steps")
+    assert lines[2].endswith("a new one every 4 steps")
     assert lines[3] == "  the low level sees the observation without entries [2, 3]"
     assert lines[4] == "  20,000 steps: random subgoals until the low level moves, evaluations every 1,000"
     said.clear()

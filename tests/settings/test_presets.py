@@ -13,9 +13,10 @@ from higl.envs.make import make_env
 from higl.errors import SettingsError
 from higl.settings import presets
 from higl.settings.config import Config
+from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.flat import differing, flat, flat_config
 from higl.settings.layers import apply
-from higl.settings.presets import PRESET_TASKS, has_preset, has_rewards, preset, short_name
+from higl.settings.presets import PAPER_TASKS, has_rewards, is_derivable, is_derived, preset, short_name
 from higl.text import value_text
 
 TASKS = [
@@ -35,9 +36,6 @@ LARGEST_ACTION = {task: 30.0 for task in TASKS if task.startswith("ant")} | {
     "pusher": 2.0,
 }
 
-# Tasks with 20 coverage landmarks in the paper, of which `best` has more.
-FEW_LANDMARKS = ("ant-maze-u", "ant-maze-u-stochastic", "reacher", "pusher")
-
 every_task = pytest.mark.parametrize("task", TASKS)
 
 
@@ -45,8 +43,8 @@ def paper(task: str) -> Config:
     return preset(task, family="paper")
 
 
-def test_every_task_has_both_presets():
-    assert set(PRESET_TASKS) == set(TASKS)
+def test_the_tasks_of_the_paper():
+    assert set(PAPER_TASKS) == set(TASKS)
 
 
 # --- The paper --------------------------------------------------------------------------------------------------------
@@ -101,6 +99,7 @@ PAPER: dict[str, tuple[str, Any]] = {
     "low.layer_norm": (OFF, False),
     "low.exchange": (OFF, 0.0),
     "low.normalise": (OFF, False),
+    "low.angles": (OFF, ()),
     "low.hidden_entries": (SILENT, by_task((0, 1), (0, 1), (0, 1), ())),
     "high.hidden": (NETWORKS, (300, 300)),
     "high.actor_learning_rate": (TABLE_1, 0.0001),
@@ -192,24 +191,26 @@ def test_the_baselines_relabel_have_k_equal_to_m_and_all_else_as_higl(task, fami
     assert (higl.high.relabel, config.high.relabel) == (False, True)
     assert config.adjacency.degree == config.high.period
     assert config.algo == algo
-    same = {"adjacency.degree"} if task in ("reacher", "pusher") else set()
+    same = {"adjacency.degree"} if family == "paper" and task in ("reacher", "pusher") else set()
     assert set(differing(higl, config)) == {"algo", "high.relabel", "adjacency.degree"} - same
 
 
 def test_the_table_of_what_hrac_changes_is_complete():
-    """docs/algorithm.md: a row for each setting in which HRAC differs from HIGL in `best`, with the values of both."""
+    """docs/algorithm.md: a row for each setting in which HRAC differs from HIGL in `best`, and those derived for it."""
     text = (Path(__file__).parents[2] / "docs" / "algorithm.md").read_text(encoding="utf-8")
     section = text.partition("## What HRAC changes")[2].partition("\n## ")[0]
     cells = [
         [cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| `")
     ]
-    listed = {(row[0].strip("`"), row[1], row[2], task) for row in cells for task in re.findall(r"`([a-z-]+)`", row[3])}
-    found = set()
-    for task in TASKS:
-        pair = [flat_config(preset(task, algo)) for algo in ("higl", "hrac")]
-        for name in differing(*pair):
-            found.add((name, *(f"`{value_text(settings[name]).lower()}`" for settings in pair), task))
-    assert listed == found
+    listed = {name: row[1:3] for row in cells for name in re.findall(r"`([a-z._]+)`", row[0])}
+    pair = [flat_config(preset("point-maze", algo)) for algo in ("higl", "hrac")]
+    expected = {name: [f"`{value_text(each[name]).lower()}`" for each in pair] for name in differing(*pair)}
+    names = []
+    for algo in ("higl", "hrac"):
+        config, found = derive_settings(replace(preset("point-maze", algo), steps=1_000), (), make_env("point-maze"))
+        names.append({derived.name for derived in (*found, *derive_schedule(config, ())[1])})
+    expected |= {name: ["", "derived"] for name in names[1] - names[0]}
+    assert listed == expected
 
 
 @every_task
@@ -224,65 +225,45 @@ def test_a_preset_names_its_task_and_family(task, family):
     assert (preset(task, family=family).task, preset(task, family=family).preset) == (task, family)
 
 
-# Settings of `best`, from the defaults and from the layers of both families.
-BEST_ROWS = (
-    "novelty.batch_size",
-    "low.hidden_entries",
-    "high.subgoal_range",
-    "landmarks.pool",
-    "high.random_steps",
-    "landmarks.coverage",
-    "landmarks.shift",
-)
-BEST = {
-    "point-maze": (128, (0, 1), (5.0,), 10_000, 0, 60, 2.0),
-    "ant-maze-u": (128, (0, 1), (10.0,), 10_000, 50_000, 40, 1.2),
-    "ant-maze-u-stochastic": (128, (0, 1), (10.0,), 10_000, 50_000, 40, 1.2),
-    "ant-maze-u-large": (128, (0, 1), (10.0,), 10_000, 50_000, 40, 2.0),
-    "ant-maze-w": (128, (0, 1), (10.0,), 10_000, 50_000, 60, 2.0),
-    "reacher": (128, (), (1.0,), 10_000, 10_000, 40, 0.5),
-    "pusher": (128, (), (1.0, 1.5, 0.5, 1.0, 0.5, 0.3), 10_000, 10_000, 40, 0.5),
-}
+# --- One recipe -------------------------------------------------------------------------------------------------------
 
 
 @every_task
-def test_later_layers_override_earlier_ones(task):
-    settings = flat_config(preset(task))
-    assert tuple(settings[name] for name in BEST_ROWS) == BEST[task]
+@pytest.mark.parametrize("algo", ["higl", "hrac"])
+def test_best_has_no_number_for_a_task(task, algo):
+    assert preset(task, algo) == replace(preset("Some-v0", algo), task=task)
+
+
+def test_best_gives_higl_a_walked_map_and_the_paper_a_graph_of_values():
+    assert preset("ant-maze-u").walks_map
+    assert not preset("ant-maze-u", "hrac").walks_map
+    assert not paper("ant-maze-u").walks_map
 
 
 def layers_of(family: str) -> dict:
     return tomllib.loads((Path(presets.__file__).parent / f"{family}.toml").read_text())
 
 
-def tuple_of(value):
-    return tuple(value) if isinstance(value, list) else value
+def test_best_has_one_layer_and_the_paper_those_of_its_tasks():
+    assert set(layers_of("best")) == {"all"}
+    assert set(layers_of("paper")) == {layer for layers in presets._LAYERS.values() for layer in layers}
 
 
 @pytest.mark.parametrize("family", ["paper", "best"])
-def test_every_layer_holds_valid_settings_of_some_task(family):
-    for name, layer in layers_of(family).items():
-        assert name in (*TASKS, "all", "few-landmarks", "ant", "arm", "other", "no-goal")
-        apply(Config(), flat(layer))
+def test_every_layer_holds_valid_settings(family):
+    for layer in layers_of(family).values():
+        assert differing(Config(), apply(Config(), flat(layer)))
 
 
-@every_task
-def test_best_repeats_no_number_of_the_paper(task):
-    """A setting that `best` gives a task in its own layer differs from what the task would have without it."""
-    without = flat_config(preset(task, family="paper")) | flat_all()
-    group = {"a": "ant", "r": "arm", "p": "arm" if task == "pusher" else ""}[task[0]]
-    layers = layers_of("best")
-    for name in ("few-landmarks" if task in FEW_LANDMARKS else "", group, task):
-        own = {setting: tuple_of(value) for setting, value in flat(layers.get(name, {})).items()}
-        assert not [setting for setting, value in own.items() if without[setting] == value]
-        without |= own
-    papers = flat_config(preset(task, family="paper"))
-    repeated = [name for name, value in flat(layers.get(task, {})).items() if papers[name] == tuple_of(value)]
-    assert set(repeated) <= {"evaluation.average"}, "only to switch off what `all` has"
-
-
-def flat_all() -> dict:
-    return {name: tuple_of(value) for name, value in flat(layers_of("best")["all"]).items()}
+@pytest.mark.parametrize("graph", ["values", "walked"])
+def test_what_is_derivable_is_what_is_derived(graph):
+    """In a short run, which has a schedule of its own; with a map, less is derived."""
+    config = apply(preset("point-maze"), {"landmarks.graph": graph, "steps": 1_000})
+    config, found = derive_settings(config, (), make_env("point-maze"))
+    _, scheduled = derive_schedule(config, ())
+    names = {derived.name for derived in (*found, *scheduled)}
+    assert names == {name for name in flat_config(Config()) if is_derivable(name, config)}
+    assert not any(is_derivable(name, paper("point-maze")) for name in names)
 
 
 @pytest.mark.parametrize(("family", "shown"), [("bst", '"bst"'), (["best"], r'\["best"\]'), (None, "null")])
@@ -304,15 +285,26 @@ def test_presets_of_a_gymnasium_id_are_those_of_its_short_name():
     assert preset("higl/AntMazeW-v0", "hrac") == preset("ant-maze-w", "hrac", "best")
 
 
-def test_a_task_without_a_preset_starts_from_the_papers_numbers():
+def test_a_task_that_the_paper_does_not_have_starts_from_its_numbers_for_ant_maze_u():
     assert preset("Some-v0", family="paper") == replace(Config(), task="Some-v0")
-    assert preset("Some-v0").low.exchange == preset("reacher").low.exchange
 
 
-def test_what_has_presets_and_a_choice_of_rewards():
-    assert has_preset("pusher")
-    assert has_preset("higl/Pusher-v0")
-    assert not has_preset("Some-v0")
+@pytest.mark.parametrize(
+    ("family", "task", "derived"),
+    [
+        ("best", "pusher", True),
+        ("best", "higl/Pusher-v0", True),
+        ("best", "Some-v0", True),
+        ("paper", "pusher", False),
+        ("paper", "higl/Pusher-v0", False),
+        ("paper", "Some-v0", True),
+    ],
+)
+def test_only_the_papers_settings_of_its_own_tasks_are_not_derived(family, task, derived):
+    assert is_derived(preset(task, family=family)) is derived
+
+
+def test_what_has_a_choice_of_rewards():
     assert (has_rewards("pusher"), has_rewards("higl/Own-v0"), has_rewards("Some-v0")) == (True, True, False)
 
 
@@ -320,5 +312,11 @@ def test_what_has_presets_and_a_choice_of_rewards():
     ("algo", "landmarks", "adjacency"), [("higl", True, True), ("hrac", False, True), ("hiro", False, False)]
 )
 def test_what_an_algorithm_uses(algo, landmarks, adjacency):
-    config = preset("ant-maze-u", algo)
+    config = preset("ant-maze-u", algo, "paper")
     assert (config.uses_landmarks, config.uses_adjacency) == (landmarks, adjacency)
+
+
+def test_a_map_needs_no_adjacency_network_and_no_novelty():
+    config = preset("ant-maze-u")
+    assert config.uses_landmarks
+    assert [config.uses_adjacency, config.reads_adjacency_network, config.uses_novelty] == [False] * 3

@@ -12,15 +12,14 @@ from higl.envs.adapt import wrap_goal
 from higl.envs.make import make_env
 from higl.errors import TaskError
 from higl.settings.probe import (
-    Trace,
     episode_steps,
     goal_region,
-    held_reach,
     matching_entries,
     place_matters,
     random_traces,
     reports_success,
     time_entry,
+    turning_angles,
 )
 
 
@@ -66,26 +65,23 @@ def test_the_length_of_an_episode():
     assert episode_steps(gymnasium.make("Pendulum-v1")) == 200
 
 
-def test_the_reach_of_held_actions():
-    """Stretches of four steps: in every second one the action is held; those lead (0.3, 0.4) far in a step."""
-    held = np.repeat([True, False, True, False], 4)
-    moves = np.where(held[:, None], [[0.3, 0.4]], [[100.0, 100.0]])
-    achieved = np.concatenate([np.zeros((1, 2)), np.cumsum(moves, axis=0)])
-    traces = [Trace(achieved, achieved, achieved, moves, held), Trace(*[achieved[:1]] * 3, moves[:0], held[:0])]
-    for steps in (1, 2, 4):
-        assert held_reach(traces, 4, steps, np.array([1.0])) == pytest.approx(0.5 * steps)
-        assert held_reach(traces, 4, steps, np.array([0.1])) == pytest.approx(5.0 * steps)
-    assert held_reach(traces, 4, 2, np.array([0.3, 0.4])) == pytest.approx(2 * 2**0.5)
-    assert held_reach(traces[1:], 4, 2, np.array([1.0])) == 0.0
-
-
-def test_held_actions_lead_farther_than_random_ones():
-    """At most 0.5 per step and axis."""
-    traces = random_traces(ReachEnv(), 5)
-    for trace in traces[:3]:
+def test_every_second_stretch_holds_its_action():
+    for trace in random_traces(ReachEnv(), 5)[:3]:
         assert (trace.action[0:5] == trace.action[0]).all()
         assert len(np.unique(trace.action[5:10, 0])) == 5
-    assert 0.5 < held_reach(traces, 5, 5, np.ones(1)) < 2.5 * 2**0.5
+
+
+@pytest.mark.parametrize(
+    ("task", "entries"), [("point-maze", [2]), ("reacher", [4, 6]), ("pusher", []), ("ant-maze-u", [])]
+)
+def test_angles_of_joints_that_turn_without_limits_are_found(task, entries):
+    """The heading of the point; two rolls of the arm. The pusher's and the ant's joints have limits."""
+    assert turning_angles(make_env(task)) == entries
+
+
+def test_without_mujoco_no_angle_is_found():
+    assert turning_angles(ReachEnv()) == []
+    assert turning_angles(gymnasium.make("Pendulum-v1")) == []
 
 
 @pytest.mark.parametrize(("env", "reports"), [(ReachEnv(), True), (SilentReachEnv(), False)])

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from higl.cli import main
+from higl.envs.make import make_env
 from higl.run.checkpoint import Checkpoints
 from higl.run.folder import RunFolder
+from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.layers import apply
 from higl.settings.presets import preset
 from support import tiny
@@ -38,7 +40,9 @@ def line_count(run: Path) -> int:
 
 
 def finished_run(path: Path) -> Path:
-    folder = RunFolder.create(path, apply(preset("point-maze"), {"steps": 500}), pytest.fail)
+    """Write the folder of `higl train point-maze --steps 500`, without training."""
+    config, _ = derive_settings(apply(preset("point-maze"), {"steps": 500}), {"steps"}, make_env("point-maze"))
+    folder = RunFolder.create(path, derive_schedule(config, {"steps"})[0], pytest.fail)
     folder.update(status="finished", saved_step=500)
     folder.close()
     return path

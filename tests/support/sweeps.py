@@ -25,7 +25,7 @@ low.hidden = [64, 64]
 plain = {}
 long = { steps = 5000, seeds = [3, 7], high.relabel = true }
 """
-"""A catalogue of a user, with an environment that has no preset."""
+"""A catalogue of a user, with one of our tasks and another environment; both derive settings."""
 
 STAND_IN = (str(Path(__file__).with_name("stand_in.py")),)
 

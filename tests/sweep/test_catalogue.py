@@ -85,4 +85,4 @@ def test_preset_of_an_entry_and_of_a_variant(tmp_path):
     assert entry.given(reacher, plain, 0, {})["preset"] == "best"
     assert entry.given(reacher, long, 0, {})["preset"] == "paper"
     assert entry.given(reacher, long, 0, {"preset": "best"})["preset"] == "best"
-    assert "preset" not in entry.given(other, long, 0, {})  # its settings are derived
+    assert entry.given(other, long, 0, {})["preset"] == "paper"

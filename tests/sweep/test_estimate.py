@@ -1,13 +1,16 @@
 """Estimated hours: what is measured, what is measured once, and what is left."""
 
+from types import SimpleNamespace
+
 import pytest
 from support.sweeps import OWN_CATALOGUE
 
+from higl.run import bench
 from higl.settings.config import Config
 from higl.settings.layers import apply, setting_types
 from higl.settings.presets import preset
 from higl.sweep.catalogue import read_catalogue
-from higl.sweep.estimate import COSTLESS, StepTimes, cost_key, hours_left, unmeasured, wall_hours
+from higl.sweep.estimate import COSTLESS, StepTimes, cost_key, hours_left, measured, unmeasured, wall_hours
 from higl.sweep.plan import RunStatus, make_plan
 
 
@@ -62,18 +65,34 @@ def test_settings_that_do_not_change_the_cost_are_not_measured_anew(name, value)
     assert cost_key(base) == cost_key(apply(base, {name: value}))
 
 
+@pytest.mark.parametrize(("family", "walks", "unit"), [("best", True, (0.12,)), ("paper", False, (1.0,))])
+def test_a_run_is_measured_with_the_settings_that_it_will_have(monkeypatch, family, walks, unit):
+    """A setting that the catalogue gives stays."""
+    found = []
+
+    def run_bench(config):
+        found.append(config)
+        return SimpleNamespace(milliseconds_per_step=3.0)
+
+    monkeypatch.setattr(bench, "run_bench", run_bench)
+    assert measured(apply(preset("reacher", family=family), {"high.period": 4})) == 3.0
+    [config] = found
+    assert (config.walks_map, config.goal_unit, config.high.period) == (walks, unit, 4)
+
+
 def test_costless_settings_exist():
     assert set(setting_types(Config)) >= COSTLESS
 
 
-def test_runs_that_derive_their_settings_are_not_measured(tmp_path):
+def test_runs_on_other_tasks_than_ours_are_not_measured(tmp_path):
     (tmp_path / "own.toml").write_text(OWN_CATALOGUE)
     plan = make_plan(read_catalogue(tmp_path / "own.toml")["mine"], tmp_path)
     waiting = [RunStatus("waiting")] * len(plan)
     times = StepTimes(tmp_path)
     assert {config.task for config in unmeasured(plan, waiting, times)} == {"reacher"}
     hours = hours_left(plan, waiting, times, lambda config: 36.0)
-    assert [each is None for each in hours] == [run.derives for run in plan]
+    assert [each is None for each in hours] == [run.config.task != "reacher" for run in plan]
+    assert all(run.derives for run in plan)
 
 
 def test_hours(tmp_path):

@@ -16,8 +16,9 @@ from higl.sweep.plan import PlannedRun, make_plan
 
 @pytest.fixture
 def plan(tmp_path) -> list[PlannedRun]:
-    """Runs on Reacher, and on an environment without a preset."""
-    (tmp_path / "own.toml").write_text(OWN_CATALOGUE)
+    """Runs on Reacher with the paper's settings, and on another environment with derived ones."""
+    text = OWN_CATALOGUE.replace("plain = {}", 'plain = { preset = "paper" }')
+    (tmp_path / "own.toml").write_text(text)
     return make_plan(read_catalogue(tmp_path / "own.toml")["mine"], tmp_path)
 
 
@@ -27,7 +28,7 @@ def test_settings_file_holds_all_settings_or_those_that_are_not_derived(plan):
         write_settings(run)
     assert known.settings_file.read_text() == to_toml(known.config)
     given = {"task": "gym/Other-v0", "reward": "dense", "seed": 0, "steps": 2000, "low": {"hidden": [64, 64]}}
-    assert tomllib.loads(derived.settings_file.read_text()) == given
+    assert tomllib.loads(derived.settings_file.read_text()) == given | {"preset": "paper"}
 
 
 def test_arguments_train_or_resume(plan):

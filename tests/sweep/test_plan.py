@@ -57,9 +57,9 @@ def test_figures_share_runs_with_the_same_settings():
     variants = {f"ant-maze-u-dense-higl-paper{shift}-0" for shift in ("-shift1", "", "-shift4")}
     assert set(names("fig5b", seeds=1)) == variants
     assert "ant-maze-u-dense-higl-paper-0" in set(names("fig4a", seeds=1)) & set(names("fig5a", seeds=1))
-    # Values of the paper that differ from our preset are separate runs.
+    # With our preset they are separate runs.
     ours = {run.name for run in make_plan(PAPER["fig5b"], Path("runs"), seeds=1, more={"preset": "best"})}
-    assert ours == {f"ant-maze-u-dense-higl-shift{shift}-0" for shift in (1, 2, 4)}
+    assert ours == {f"ant-maze-u-dense-higl{shift}-0" for shift in ("-shift1", "", "-shift4")}
 
 
 def test_default_settings_are_a_run_of_the_catalogue():
@@ -116,9 +116,14 @@ def test_different_runs_with_the_same_name_are_rejected(tmp_path, change, differ
 
 @pytest.fixture
 def derived(tmp_path) -> PlannedRun:
-    """A run on an environment without a preset."""
+    """A run on an environment of a user."""
     (tmp_path / "own.toml").write_text(OWN_CATALOGUE)
     return make_plan(read_catalogue(tmp_path / "own.toml")["mine"], tmp_path)[2]
+
+
+def test_what_derives_is_all_but_the_paper_on_its_tasks():
+    assert all(run.derives for run in make_plan(PAPER["fig3-best"], Path("runs")))
+    assert not any(run.derives for run in make_plan(PAPER["fig3"], Path("runs")))
 
 
 @pytest.mark.parametrize(("hidden", "state"), [((64, 64), "finished"), ((8, 8), "other settings")])
@@ -175,4 +180,4 @@ def test_presets_are_named(tmp_path):
     assert presets_text(make_plan(PAPER["fig3"], tmp_path)) == "preset paper"
     assert presets_text(make_plan(PAPER["fig3"], tmp_path, more={"preset": "best"})) == "preset best"
     plan = make_plan(read_catalogue(tmp_path / "own.toml")["mine"], tmp_path)
-    assert presets_text(plan) == "preset paper and best, derived settings"
+    assert presets_text(plan) == "preset paper and best"

@@ -95,10 +95,10 @@ def test_folder_with_other_settings_is_left_alone(catalogue, tmp_path, capsys):
     go(plan)
     for run in plan:
         text = (run.folder / "config.toml").read_text()
-        (run.folder / "config.toml").write_text(text.replace("epochs = 10", "epochs = 9"))
+        (run.folder / "config.toml").write_text(text.replace("pool = 20", "pool = 21"))
     summary, _ = go(plan)
     assert [reason.partition(": choose")[0] for _, reason in summary.failed] == [
-        f"{run.folder} holds a run with other settings (adjacency.epochs = 9 -> 10)" for run in plan
+        f"{run.folder} holds a run with other settings (landmarks.pool = 21 -> 20)" for run in plan
     ]
     print_summary(summary, "toy")
     assert "the same command" not in capsys.readouterr().out.lower()  # it would fail again

@@ -11,7 +11,7 @@ import re
 import shutil
 import textwrap
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -85,16 +85,27 @@ class ArgumentParser:
         self._usage = [self._parser.prog]
         self._words: dict[str, Callable[[str], Any]] = {}  # what converts the words without a flag
         self._types: dict[str, Any] = {}  # of every flag, for messages
+        self._instead: Mapping[str, str] = {}  # texts for the help instead of defaults
 
-    def add(self, kind: type[Any], defaults: object = None, *, title: str = "", positional: Sequence[str] = ()) -> None:
+    def add(
+        self,
+        kind: type[Any],
+        defaults: object = None,
+        *,
+        title: str = "",
+        positional: Sequence[str] = (),
+        instead: Mapping[str, str] | None = None,
+    ) -> None:
         """Add an argument for each field of a dataclass.
 
         Args:
             kind: The dataclass.
             defaults: An instance with the defaults that the help shows, if they are not those of the dataclass.
+            instead: Texts that the help shows as defaults instead, by dotted name.
             title: Title of the fields' group in the help.
             positional: Fields that are required words without a flag, beside those that say so themselves.
         """
+        self._instead = instead or {}
         self._add_fields(kind, defaults, title, "", positional)
         self._parser.usage = " ".join([*self._usage, "[OPTION ...]"])
 
@@ -111,7 +122,7 @@ class ArgumentParser:
                 nested.append((hint, default, field.name, f"{prefix}{field.name}.", ()))
                 continue
             argument = _argument(hint, positional=field.name in positional)
-            text = _help(texts.get(field.name, ""), default, argument)
+            text = _help(texts.get(field.name, ""), default, argument, self._instead.get(f"{prefix}{field.name}"))
             if argument.positional:
                 self._add_word(field.name, hint, argument, text, required=default is MISSING)
             else:
@@ -328,8 +339,8 @@ def _metavar(kind: Any) -> str:
     return {int: "INT", float: "FLOAT", str: "TEXT", Path: "PATH"}[kind]
 
 
-def _help(text: str, default: Any, argument: Argument) -> str:
-    shown = argument.default
+def _help(text: str, default: Any, argument: Argument, instead: str | None) -> str:
+    shown = argument.default if instead is None else instead
     if shown is None:
         shown = "" if default is None or default is MISSING else _shown(default)
     text = re.sub("`.*?`", lambda match: match[0].translate(_UNBROKEN), text)

@@ -10,7 +10,7 @@ from higl.commands.arguments import Argument, Cores, Device, Switch
 from higl.commands.command import command
 from higl.errors import SettingsError
 from higl.run.process import prepare_process
-from higl.settings.config import Algorithm, Precision
+from higl.settings.config import Algorithm, Precision, Preset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +24,10 @@ class BenchOptions:
     """Short name of a task."""
     algos: tuple[Algorithm, ...] = ("higl", "hrac")
     """Algorithms to measure."""
+    preset: Preset = "best"
+    """Preset to start from; with `paper`, HIGL has the paper's graph instead of a walked map."""
     landmarks: Annotated[int | None, Argument(default="as in the preset")] = None
-    """Number of landmarks of each kind, coverage and novelty."""
+    """Number of landmarks of each kind, coverage and novelty; of a walked map, the largest number."""
     relabel: Annotated[bool | None, Argument(default="as in the preset")] = None
     """Relabel the high level's subgoals."""
     precision: Precision = "auto"
@@ -54,11 +56,12 @@ def bench(options: BenchOptions) -> int:
 
     task = short_name(options.task)
     if task not in PAPER_TASKS:
-        raise SettingsError(f"no preset for the task {options.task!r}: choose from {', '.join(PAPER_TASKS)}")
+        raise SettingsError(f"higl bench does not know the task {options.task!r}: choose from {', '.join(PAPER_TASKS)}")
     check_device(options.device)
     configs = bench_configs(
         task,
         options.algos,
+        options.preset,
         landmarks=options.landmarks,
         relabel_subgoals=options.relabel,
         precision=options.precision,

@@ -15,7 +15,7 @@ from higl.run.reading import policy_path
 class ExportOptions:
     """Write a policy as an ONNX graph, which acts without Python. Needs the extra `onnx`.
 
-    Policies that walk a map (environments without a preset) cannot be exported: use `higl.load_policy` in Python.
+    Policies that walk a map (HIGL with the preset best) cannot be exported: use `higl.load_policy` in Python.
     """
 
     run: Run

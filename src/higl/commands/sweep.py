@@ -270,7 +270,7 @@ def collect_entry(options: CollectOptions) -> int:
     done = [run for run in plan if read_status(run).done]
     failed = []
     for run in done:
-        # Derived settings all differ from the preset, so such a run is named after the changes of the catalogue.
+        # A run may derive a setting that the catalogue gives another one, so it is named after the catalogue.
         variant = variant_name(run.config) if run.derives else None
         try:
             # A run with enough steps for the sweep may have been stopped on its way to more.

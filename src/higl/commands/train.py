@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +20,7 @@ from higl.run.starting import check_start
 from higl.settings.config import Config
 from higl.settings.flat import Layer, differences
 from higl.settings.layers import apply, build_config, given_settings, read_settings, setting_types
-from higl.settings.presets import is_derived, short_name
+from higl.settings.presets import is_derivable, is_derived, short_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,25 +37,30 @@ class TrainOptions(WorkOptions):
     """Start with all that another run has learned: weights, buffers, map. Settings are that run's, with the goals of
     the task, unless given; the task may be left out."""
     verbose: Switch = False
-    """Print all derived settings with their reasons, for a task without a preset."""
+    """Print all derived settings with their reasons."""
     resume: Switch = False
     """If the folder already holds this run, continue it without asking."""
 
 
 _ABOUT_TRAIN = """
-Train a task: a short name (`higl tasks` lists them) or any Gymnasium id. Settings come from the task's preset, then
-from a file (--config), then from flags.
+Train a task: a short name (`higl tasks` lists them) or any Gymnasium id. Settings come from the preset, then from a
+file (--config), then from flags.
 
-The defaults below are those of ant-maze-u with HIGL, or of the task, algorithm and preset that you name: `higl train
-pusher --algo hrac --help`. For a task without a preset, most settings are derived from its environment.
+The defaults below are those of HIGL with the preset best, or of the algorithm, preset and task that you name: `higl
+train pusher --preset paper --algo hrac --help`. The preset best is the same for every task; what depends on the
+environment, such as goal_unit and high.period, is derived from it when a run starts.
 """
 
 
-def _parser(config: Config | None = None, options: TrainOptions | None = None) -> ArgumentParser:
-    """Return the parser of `higl train`; its help shows these values as defaults."""
+def _parser(
+    config: Config | None = None, options: TrainOptions | None = None, given: Collection[str] = ()
+) -> ArgumentParser:
+    """Return the parser of `higl train`; its help shows these values as defaults, or that they are derived."""
     parser = ArgumentParser("train", _ABOUT_TRAIN)
     parser.add(TrainOptions, options)
-    parser.add(Config, config, title="settings", positional=["task"])
+    names = set(setting_types(Config)) - set(given)
+    derived = {name: "derived" for name in names if config is not None and is_derivable(name, config)}
+    parser.add(Config, config, title="settings", positional=["task"], instead=derived)
     return parser
 
 
@@ -105,7 +111,7 @@ def _import_task(task: str, flags: Layer, options: TrainOptions) -> None:
 
 
 def _derived(config: Config, given: set[str], options: TrainOptions) -> tuple[Config, list[str]]:
-    """Return the settings of a task without a preset, derived from its environment, and print them.
+    """Return settings derived from the environment, and print them.
 
     And the names of those that were derived from the number of steps.
     """
@@ -123,7 +129,8 @@ def _derived(config: Config, given: set[str], options: TrainOptions) -> tuple[Co
 def _show_help(flags: Layer, options: TrainOptions) -> int:
     if "task" not in flags and options.config is None:
         flags = {"task": "ant-maze-u"} | flags
-    print(_parser(build_config(flags, options.config), options).help(), end="")
+    config, given = build_config(flags, options.config), given_settings(flags, options.config)
+    print(_parser(config, options, given).help(), end="")
     return 0
 
 

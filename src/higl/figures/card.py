@@ -24,12 +24,12 @@ from higl.figures.video import make_video
 from higl.pretrained import copy_run
 from higl.run.files import replace_file
 from higl.run.measure import Evaluation, measure_policy
-from higl.run.naming import algorithm_title, task_name
+from higl.run.naming import algorithm_title, changed_settings, task_name
 from higl.run.policy_file import load_policy
 from higl.run.reading import Run, how_to_repeat, policy_path, read_config, tested_in
 from higl.settings.flat import differing, flat_config
 from higl.settings.layers import toml_line
-from higl.settings.presets import has_rewards, preset
+from higl.settings.presets import has_rewards
 from higl.text import counted, duration, module_in, value_text
 
 CARD, CURVE, MAP = "README.md", "curve.png", "landmarks.png"
@@ -141,8 +141,7 @@ def card_text(seeds: Sequence[Seed], folder: Path, test_seed: int, licence: str)
     """Return the model card: YAML metadata for the hub, then Markdown. It refers to the pictures in the folder."""
     shown, policy = seeds[0], seeds[0].policy
     config, run = policy.config, shown.run
-    usual = flat_config(preset(config.task, config.algo, config.preset, config.goal))
-    changed = differing(flat_config(config), usual, leave_out=("task", "reward", "seed", "steps"))
+    changed = changed_settings(config, leave_out=("task", "reward", "seed", "steps"))
     template = resources.files("higl.figures").joinpath("page", "card.md").read_text(encoding="utf-8")
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True

@@ -36,9 +36,10 @@ from higl.figures.panels import (
 from higl.figures.statistics import SMOOTHED_EVALUATIONS, rolling_mean
 from higl.figures.style import dashes, stage_colour
 from higl.run.files import replace_file
-from higl.run.naming import algorithm_title
+from higl.run.naming import algorithm_title, changed_settings
 from higl.run.reading import Columns, Run, notices_of
-from higl.settings.flat import differing, flat_config
+from higl.settings.flat import flat_config
+from higl.settings.layers import complete_config
 from higl.settings.presets import preset
 from higl.text import duration, steps_text, value_text
 
@@ -90,7 +91,7 @@ class Video:
 
 @dataclass(frozen=True)
 class SettingRow:
-    """A setting, its value, and the preset's value if that is a different one."""
+    """A setting, its value, and the preset's value if that is a different one and the setting is not derived."""
 
     name: str
     value: str
@@ -318,8 +319,9 @@ def _settings(run: Run) -> list[SettingRow]:
     """Return all settings, general ones first; none if they are not known."""
     if not run.settings:
         return []
-    usual = flat_config(preset(*(run.settings[name] for name in ("task", "algo", "preset", "goal"))))
-    changed = differing(run.settings, usual, leave_out=("seed", "steps"))
+    config = complete_config(run.settings)
+    usual = flat_config(preset(config.task, config.algo, config.preset, config.goal))
+    changed = changed_settings(config, leave_out=("seed", "steps"))
     return [
         SettingRow(name, value_text(value), value_text(usual[name]) if name in changed else None)
         for name, value in sorted(run.settings.items(), key=lambda item: ("." in item[0], item[0]))

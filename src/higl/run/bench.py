@@ -28,7 +28,7 @@ from rich.table import Table
 
 from higl.algo import planner
 from higl.algo.adjacency import CALL_BATCHES, epoch_batches
-from higl.algo.episodes import collect_episode
+from higl.algo.episodes import collect_episode, in_units
 from higl.algo.forward import MLP
 from higl.algo.high import relabel
 from higl.algo.landmarks import Landmarks, sample_landmarks
@@ -37,6 +37,7 @@ from higl.algo.policy import Spaces
 from higl.algo.products import resolved_precision
 from higl.algo.replay import sample
 from higl.algo.subgoals import low_view
+from higl.algo.walked import WalkedMap
 from higl.envs import find_task
 from higl.envs.make import make_env
 from higl.envs.maps import WALL
@@ -44,9 +45,10 @@ from higl.run.checkpoint import Checkpoints, Counters, learner_arrays
 from higl.run.files import CHECKPOINT_MINUTES
 from higl.run.measure import evaluate, make_test_env
 from higl.run.timing import ProductRate, best_time
-from higl.settings.config import AdjacencyConfig, Algorithm, Config, Precision
-from higl.settings.flat import flat_config
-from higl.settings.presets import preset
+from higl.settings.config import AdjacencyConfig, Algorithm, Config, Precision, Preset
+from higl.settings.derive import derive_schedule, derive_settings
+from higl.settings.flat import differing, flat_config
+from higl.settings.presets import is_derived, preset
 
 # Rounds in which all stages are timed; the best counts, because a slow minute of a shared machine affects only some.
 ROUNDS = 3
@@ -55,6 +57,8 @@ _PLAIN_LINE_SECONDS = 10.0
 # Cells of the goal space that a run visits. In a maze these are its floor (112 in Ant Maze U, whose runs found 112 to
 # 121). With random actions the arms visited 1,700 in 20,000 steps. For other tasks the number is a guess.
 ARM_CELLS, OTHER_CELLS = 1_500, 150
+# A map is measured after this many steps of random walks in a region of so many units, by which it is full.
+MAP_STEPS, _MAP_WIDTH = 20_000, 10.0
 
 
 @dataclass(frozen=True)
@@ -73,8 +77,8 @@ class Stage:
         return 1e3 * self.seconds * self.calls_per_step
 
     def share_of(self, rate: float) -> float | None:
-        """Return the stage's FLOP/s as a share of the matrix product rate; None if its FLOPs are unknown."""
-        return self.flops / self.seconds / rate if self.flops else None
+        """Return the stage's FLOP/s as a share of the matrix product rate; None if its FLOPs or time are unknown."""
+        return self.flops / self.seconds / rate if self.flops and self.seconds else None
 
 
 def mlp_flops(params: MLP, rows: float) -> float:
@@ -102,7 +106,7 @@ def explored_cells(config: Config) -> int:
     if task.map is None:
         return ARM_CELLS
     floor = sum(symbol != WALL for row in task.map for symbol in row)
-    return round(floor * (task.cell / config.adjacency.cell) ** 2)
+    return round(floor * (task.cell / (config.adjacency.cell * config.goal_unit[0])) ** 2)
 
 
 def adjacency_pairs(config: AdjacencyConfig, cells: int, adjacent_per_cell: float) -> float:
@@ -131,15 +135,17 @@ class Bench:
             collect_episode(self.env, self.learner.policy, number, explore=True) for number in range(EPISODES_BEFORE)
         ]
         for episode in episodes:
-            self.learner.matrix.add_trajectory(episode.achieved)
-            self.learner.remember(episode)
+            seen = in_units(episode, self.learner.policy.unit)
+            self.learner.matrix.add_trajectory(seen.achieved)
+            self.learner.remember(seen)
         self.episode = episodes[-1]
         # The high level's updates run once per episode. An episode that ends with success may be shorter.
         self.episode_steps = max(map(len, episodes))
 
     def measure(self) -> list[Stage]:
-        """Return the cost of every stage."""
-        stages = [*self._environment(), self._low(), *self._high()]
+        """Return the cost of every stage that a run with these settings has."""
+        grown = [] if self.learner.map is None else [self._map(self.learner.map)]
+        stages = [*self._environment(), self._low(), *(self._high() if self.learner.map is None else grown)]
         if self.config.uses_novelty:
             stages.append(self._novelty())
         if self.config.reads_adjacency_network:
@@ -200,12 +206,29 @@ class Bench:
             parts.append(Stage("relabel", seconds, per_step, flops, "high update"))
         if config.uses_landmarks:
             parts += self._planner(per_step)
-        update = whole - sum(part.seconds for part in parts)
+        update = max(whole - sum(part.seconds for part in parts), 0.0)
         flops = td3_flops(state.high, batch)
         if config.reads_adjacency_network:
             flops += 4 * mlp_flops(state.adjacency.network, batch)
         parts.append(Stage("update", update, per_step, flops, "high update"))
         return [Stage("high update", whole, per_step, sum(part.flops for part in parts)), *parts]
+
+    def _map(self, grown: WalkedMap) -> Stage:
+        """Time what happens to a map after each episode: it grows, and the policy gets a chart of it."""
+        self.tell("map")
+        rng, steps = np.random.default_rng(0), self.episode_steps
+        ends = np.append(np.arange(0, steps, grown.period), steps)
+
+        def add() -> None:
+            walk = np.cumsum(rng.normal(0.0, 0.2, (steps + 1, self.learner.spaces.goal)), axis=0)
+            walk += rng.uniform(0.0, _MAP_WIDTH, walk.shape[1])
+            folded = np.abs((walk + _MAP_WIDTH) % (2 * _MAP_WIDTH) - _MAP_WIDTH).astype(np.float32)
+            grown.add_episode(folded, folded[ends[1:]], ends)
+            grown.chart()
+
+        while grown.visits.sum() * grown.period < MAP_STEPS:
+            add()
+        return Stage("map", best_time(add), 1 / steps)
 
     def _planner(self, per_step: float) -> list[Stage]:
         """Time the planner's parts, each as what it adds to the previous ones; the graph is built once per episode."""
@@ -305,7 +328,9 @@ class Bench:
         self.tell("checkpoint")
         state = self.learner.state
         low = state.low_buffer._replace(size=jnp.asarray(self.config.low.buffer_size, jnp.int32))
-        high = state.high_buffer._replace(size=jnp.asarray(self.config.high.buffer_size, jnp.int32))
+        high = state.high_buffer
+        if self.learner.map is None:
+            high = high._replace(size=jnp.asarray(self.config.high.buffer_size, jnp.int32))
         self.learner.state = state._replace(low_buffer=low, high_buffer=high)
         with tempfile.TemporaryDirectory() as folder:
             checkpoints = Checkpoints(Path(folder))
@@ -322,6 +347,7 @@ class Report:
 
     task: str
     algo: str
+    preset: str
     landmarks: int
     relabel: bool
     precision: Precision
@@ -399,7 +425,8 @@ def _report(bench: Bench, stages: list[Stage], rate: float, bf16_rate: float) ->
     return Report(
         task=config.task,
         algo=config.algo,
-        landmarks=config.landmarks.coverage + config.landmarks.novelty if config.uses_landmarks else 0,
+        preset=config.preset,
+        landmarks=_landmarks(config),
         relabel=config.high.relabel,
         precision=resolved_precision(config.precision),
         gemm_rate=rate,
@@ -407,6 +434,13 @@ def _report(bench: Bench, stages: list[Stage], rate: float, bf16_rate: float) ->
         stages=stages,
         checkpoint_seconds=bench.checkpoint_seconds(),
     )
+
+
+def _landmarks(config: Config) -> int:
+    """Return the number of landmarks; of a map, the largest."""
+    if not config.uses_landmarks:
+        return 0
+    return config.landmarks.coverage + config.landmarks.novelty * config.uses_novelty
 
 
 def start_up_seconds(config: Config, tell: Tell = lambda text: None) -> dict[str, float]:
@@ -434,9 +468,9 @@ def print_report(report: Report) -> None:
     landmarks = f", {report.landmarks} landmarks" if report.landmarks else ""
     table = Table(
         box=box.SIMPLE_HEAD,
-        title=f"{report.algo} on {report.task}{landmarks}{', relabelled' if report.relabel else ''}, "
-        f"{report.precision}: {report.milliseconds_per_step:.2f} ms per step = "
-        f"{report.mflop_equivalents:.0f} MFLOP-equivalents",
+        title=f"{report.algo} on {report.task}, preset {report.preset}{landmarks}"
+        f"{', relabelled' if report.relabel else ''}, {report.precision}: "
+        f"{report.milliseconds_per_step:.2f} ms per step = {report.mflop_equivalents:.0f} MFLOP-equivalents",
     )
     for name in ("stage", "ms / call", "calls / step", "ms / step", "MFLOP / call", "share of fp32 rate"):
         table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=name == "stage")
@@ -503,18 +537,31 @@ def run(configs: list[Config], json_file: Path | None = None, *, cold: bool = Fa
 def bench_configs(
     task: str,
     algos: tuple[Algorithm, ...],
+    family: Preset = "best",
     *,
     landmarks: int | None = None,
     relabel_subgoals: bool | None = None,
     precision: Precision = "auto",
 ) -> list[Config]:
-    """Return the preset of each algorithm, with the number of landmarks of each kind and relabelling, if given."""
+    """Return the settings of a run with each algorithm: of a preset, with landmarks of each kind and relabelling."""
     configs = []
     for algo in algos:
-        config = preset(task, algo)
+        config = preset(task, algo, family)
         if landmarks is not None:
             config = replace(config, landmarks=replace(config.landmarks, coverage=landmarks, novelty=landmarks))
         if relabel_subgoals is not None:
             config = replace(config, high=replace(config.high, relabel=relabel_subgoals))
-        configs.append(replace(config, precision=precision))
+        configs.append(as_trained(replace(config, precision=precision)))
     return configs
+
+
+def as_trained(config: Config) -> Config:
+    """Return the settings with which a run begins: what `higl train` would derive is derived.
+
+    A setting that differs from the preset counts as given.
+    """
+    if not is_derived(config):
+        return config
+    given = differing(preset(config.task, config.algo, config.preset), config)
+    config, _ = derive_settings(config, given, make_env(config.task, config.reward))
+    return derive_schedule(config, given)[0]

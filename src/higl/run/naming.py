@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
 from higl.settings.config import Config
 from higl.settings.flat import differences, differing, flat_config
 from higl.settings.layers import setting_types
-from higl.settings.presets import has_rewards, is_derivable, is_derived, preset
+from higl.settings.presets import has_rewards, is_derivable, preset
 from higl.text import number_text
 
 # Settings that have a place of their own in a name, or that do not distinguish runs (precision depends on the machine).
 _OWN_PLACE = ("task", "reward", "algo", "preset", "seed", "steps", "precision")
 _LONGEST = 80
+
+
+def changed_settings(config: Config, leave_out: Collection[str] = _OWN_PLACE) -> list[str]:
+    """Return the settings (dotted names) of a run that differ from its preset.
+
+    Those that may have been derived from the environment do not count.
+    """
+    names = differing(preset(config.task, config.algo, config.preset, config.goal), config, leave_out=leave_out)
+    return [name for name in names if not is_derivable(name, config)]
 
 
 def variant_name(config: Config, *, derived: bool = False) -> str:
@@ -25,7 +35,7 @@ def variant_name(config: Config, *, derived: bool = False) -> str:
     has begun: whatever may have been derived from its environment is left out.
     """
     base, own = preset(config.task, config.algo, config.preset, config.goal), flat_config(config)
-    names = [name for name in differing(base, own, leave_out=_OWN_PLACE) if not (derived and is_derivable(name))]
+    names = changed_settings(config) if derived else differing(base, own, leave_out=_OWN_PLACE)
     changed = [_word(name, own[name]) for name in names]
     first = ([] if config.preset == "best" else [config.preset]) + ["no-goal"] * config.explores_freely
     name = "-".join(first + changed)
@@ -41,11 +51,7 @@ def unnamed_changes(config: Config, variant: str) -> list[str]:
     Each as `name = value -> preset's value`. Settings that may have been derived from the environment do not count.
     """
     base, own = preset(config.task, config.algo, config.preset, config.goal), flat_config(config)
-    names = [
-        name
-        for name in differing(base, config, leave_out=_OWN_PLACE)
-        if f"-{_word(name, own[name])}-" not in f"-{variant}-" and not (is_derived(config) and is_derivable(name))
-    ]
+    names = [name for name in changed_settings(config) if f"-{_word(name, own[name])}-" not in f"-{variant}-"]
     return differences(config, base, names)
 
 

@@ -2,7 +2,7 @@
 
 Each setting stands here once, with the paper's number for Ant Maze (U-shape) as its default. Settings that the paper
 does not have are off; `landmarks.neighbours` is so large that it hardly matters. `presets/paper.toml` holds what
-differs for other tasks, `presets/best.toml` what we changed.
+differs for other tasks, `presets/best.toml` our recipe for every environment.
 """
 
 from __future__ import annotations

@@ -222,7 +222,8 @@ def _put_angles(values: _Values, env: gymnasium.Env) -> None:
     goals: Any = env.observation_space
     first = goals["desired_goal"].shape[0] if values["observe_achieved"] else 0
     reason = "joints that turn without limits" if angles else "no joint of a MuJoCo model turns without limits"
-    values.put("low.angles", tuple(first + entry for entry in angles), reason)
+    entries = [first + entry for entry in angles]
+    values.put("low.angles", tuple(entry for entry in entries if entry not in values["low.hidden_entries"]), reason)
 
 
 def _put_time(values: _Values, traces: list[Trace]) -> None:

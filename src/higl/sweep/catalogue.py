@@ -66,8 +66,7 @@ class Entry:
 
     def given(self, task: EntryTask, variant: Variant, seed: int, more: Mapping[str, Any]) -> Layer:
         """Return the settings that the entry specifies for one run, overridden by `more`."""
-        layer: Layer = {"steps": task.steps} | ({"preset": self.preset} if task.task in PAPER_TASKS else {})
-        layer = layer | variant.settings | dict(more)
+        layer: Layer = {"steps": task.steps, "preset": self.preset} | variant.settings | dict(more)
         return layer | {"task": task.task, "reward": task.reward, "seed": seed}
 
 

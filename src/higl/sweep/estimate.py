@@ -12,6 +12,7 @@ from higl.run.files import replace_file
 from higl.run.process import compilation_cache
 from higl.settings.config import Config
 from higl.settings.flat import flat_config
+from higl.settings.presets import PAPER_TASKS, short_name
 from higl.sweep.plan import PlannedRun, RunStatus
 
 _FILE = "step-times.json"
@@ -57,10 +58,15 @@ class StepTimes:
 
 
 def measured(config: Config) -> float:
-    """Measure the milliseconds per step with `higl bench`. Imports JAX."""
-    from higl.run.bench import run_bench
+    """Measure the milliseconds per step with `higl bench`, with derived settings as in a run. Imports JAX."""
+    from higl.run.bench import as_trained, run_bench
 
-    return run_bench(config).milliseconds_per_step
+    return run_bench(as_trained(config)).milliseconds_per_step
+
+
+def is_measurable(config: Config) -> bool:
+    """Return whether runs with these settings can be measured: our tasks can, others may need a module of the user."""
+    return short_name(config.task) in PAPER_TASKS
 
 
 def unmeasured(plan: Sequence[PlannedRun], statuses: Sequence[RunStatus], times: StepTimes) -> list[Config]:
@@ -68,7 +74,7 @@ def unmeasured(plan: Sequence[PlannedRun], statuses: Sequence[RunStatus], times:
     kinds = {
         cost_key(run.config): run.config
         for run, status in zip(plan, statuses, strict=True)
-        if not status.done and not run.derives and times.of(run.config) is None
+        if not status.done and is_measurable(run.config) and times.of(run.config) is None
     }
     return list(kinds.values())
 
@@ -81,11 +87,11 @@ def hours_left(
 ) -> list[float | None]:
     """Return the hours that each run still needs on a core of its own; None if unknown.
 
-    A run that derives its settings is not measured, because they are unknown until it starts.
+    Only our tasks are measured.
     """
     hours: list[float | None] = []
     for run, status in zip(plan, statuses, strict=True):
-        milliseconds = 0.0 if status.done else times.of(run.config, None if run.derives else measure)
+        milliseconds = 0.0 if status.done else times.of(run.config, measure if is_measurable(run.config) else None)
         left = max(0, run.config.steps - status.step)
         hours.append(None if milliseconds is None else milliseconds * left / 3.6e6)
     return hours

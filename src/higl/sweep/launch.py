@@ -28,8 +28,8 @@ _BLOCKED_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)
 def write_settings(run: PlannedRun) -> None:
     """Write the settings file from which the process of a run starts.
 
-    It holds every setting, so that later changes to the presets do not affect the run. For an environment without a
-    preset it holds the given settings only; the run derives the others.
+    It holds every setting, so that later changes to the presets do not affect the run. If the run derives settings
+    from its environment, it holds the given ones only.
     """
     run.settings_file.parent.mkdir(parents=True, exist_ok=True)
     text = layer_to_toml(run.given) if run.derives else to_toml(run.config)

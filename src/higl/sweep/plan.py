@@ -29,7 +29,7 @@ class PlannedRun:
     """One run of a sweep.
 
     Attributes:
-        config: all settings. For an environment without a preset, those to be derived still have default values.
+        config: all settings. Those that the run will derive still have the values of its preset.
         variant: label of the curve that the run belongs to.
         folder: its run folder, which may not exist yet.
         given: the settings that the catalogue and the command line specify.
@@ -112,9 +112,7 @@ def make_plan(
 
 def presets_text(plan: Sequence[PlannedRun]) -> str:
     """Return which presets the runs of a plan start from: 'preset best'."""
-    names = dict.fromkeys(run.config.preset for run in plan if not run.derives)
-    parts = [f"preset {' and '.join(names)}"] if names else []
-    return ", ".join([*parts, *(["derived settings"] if any(run.derives for run in plan) else [])])
+    return f"preset {' and '.join(dict.fromkeys(run.config.preset for run in plan))}"
 
 
 def _chosen_seeds(seeds: tuple[int, ...], count: int | None) -> tuple[int, ...]:

@@ -31,7 +31,6 @@ from higl.run.reading import (
 from higl.settings.config import Config
 from higl.settings.flat import differing
 from higl.settings.layers import to_toml
-from higl.settings.presets import is_derived
 from higl.sweep.aggregate import SeedCurve
 
 RESULT_FACTS = "facts.json"
@@ -131,7 +130,7 @@ def _holds_same_policy(place: Path, facts: Mapping[str, Any]) -> bool:
 
 def _group_name(config: Config, variant: str | None) -> str:
     if variant is None:
-        return algorithm_name(config, derived=is_derived(config))
+        return algorithm_name(config, derived=True)
     if variant and not _VARIANT.fullmatch(variant):
         raise ResultsError(f"--variant {variant!r}: expected lower-case letters, digits, dots, plus signs and dashes")
     return f"{config.algo}-{variant}" if variant else config.algo

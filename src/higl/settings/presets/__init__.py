@@ -19,18 +19,16 @@ from higl.errors import SettingsError
 from higl.settings.config import Algorithm, Config, GoalSource, Preset
 from higl.settings.flat import Layer, flat, flat_config, nested
 
-# The layers of each task in `paper`, in order, after `all`.
+# The layers of each task in `paper`, in order. Ant Maze U has none: its numbers are the defaults.
 _LAYERS = {
     "point-maze": ("point-maze",),
-    "ant-maze-u": ("few-landmarks", "ant", "ant-maze-u"),
-    "ant-maze-u-stochastic": ("few-landmarks", "ant", "ant-maze-u"),
-    "ant-maze-u-large": ("ant", "ant-maze-u-large"),
-    "ant-maze-w": ("ant", "ant-maze-w"),
-    "reacher": ("few-landmarks", "arm", "reacher"),
-    "pusher": ("few-landmarks", "arm", "pusher"),
+    "ant-maze-u": (),
+    "ant-maze-u-stochastic": (),
+    "ant-maze-u-large": ("ant-maze-u-large",),
+    "ant-maze-w": ("ant-maze-w",),
+    "reacher": ("arm", "reacher"),
+    "pusher": ("arm", "pusher"),
 }
-# Layers in `paper` of tasks that the paper does not have.
-_OTHER_LAYERS = ("few-landmarks",)
 
 PAPER_TASKS = tuple(_LAYERS)
 """Short names of the paper's tasks."""
@@ -46,10 +44,10 @@ def _file(family: Preset) -> dict[str, Any]:
 
 @cache
 def _of_higl(task: str, family: Preset) -> Config:
-    """Return the settings of HIGL: all layers of a task."""
+    """Return the settings of HIGL: all layers of a task in `paper`, the only layer of `best`."""
     values: Layer = flat_config(Config()) | {"task": task, "preset": family}
-    for name in ("all", *(_LAYERS.get(task, _OTHER_LAYERS) if family == "paper" else ())):
-        values |= flat(_file(family).get(name, {}))
+    for name in _LAYERS.get(task, ()) if family == "paper" else ("all",):
+        values |= flat(_file(family)[name])
     return msgspec.convert(nested(values), Config)
 
 
@@ -83,9 +81,9 @@ def is_derived(config: Config) -> bool:
     return config.preset != "paper" or short_name(config.task) not in PAPER_TASKS
 
 
-def is_derivable(name: str) -> bool:
-    """Return whether a setting (dotted name) is one of those that `derive.py` may set."""
-    return name in _DERIVABLE
+def is_derivable(name: str, config: Config) -> bool:
+    """Return whether a run with these settings derives one of them (dotted name), unless it is given: `derive.py`."""
+    return is_derived(config) and (name in _DERIVABLE or (name in _WITHOUT_MAP and not config.walks_map))
 
 
 _DERIVABLE = {
@@ -93,10 +91,14 @@ _DERIVABLE = {
     "observe_achieved",
     "time_limit",
     *("low.hidden_entries", "low.angles"),
-    *("high.period", "high.subgoals", "high.subgoal_range", "high.reward_scale", "high.random_steps"),
+    *("high.period", "high.subgoals", "high.subgoal_range"),
+    "evaluation.every",
+}
+# Derived only for a high level with networks.
+_WITHOUT_MAP = {
+    *("high.reward_scale", "high.random_steps"),
     *("adjacency.degree", "adjacency.every", "adjacency.epochs", "adjacency.all_pairs_up_to"),
     "landmarks.start",
-    "evaluation.every",
 }
 
 
