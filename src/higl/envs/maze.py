@@ -9,6 +9,7 @@ from typing import Any
 
 import mujoco
 import numpy as np
+from gymnasium import spaces
 
 from higl.envs.base import GoalEnv, Info, Observation
 from higl.envs.bodies import MAZE_BODIES, maze_model
@@ -112,6 +113,11 @@ class MazeEnv(GoalEnv):
             width=width,
             height=height,
         )
+        low_x, low_y, high_x, high_y = self.extent()
+        box = spaces.Box(np.array([low_x, low_y]), np.array([high_x, high_y]), dtype=np.float64)
+        goals = {"achieved_goal": box, "desired_goal": box}
+        space: Any = self.observation_space
+        self.observation_space = spaces.Dict({**space.spaces, **goals})
         self._nq = model.nq
         self._nq_nv = model.nq + model.nv
         self._size = self._nq_nv + 1

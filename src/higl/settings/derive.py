@@ -167,6 +167,8 @@ def _put_high_level(values: _Values, traces: list[Trace]) -> None:
 def _put_unit(values: _Values, env: gymnasium.Env, traces: list[Trace]) -> None:
     """Derive the unit of the goal space, so that every task has about the size of the paper's mazes in units."""
     low, high = probe.goal_region(env, traces)
+    if values["goal"] == "none":  # no goal shows how large the world is
+        low, high = probe.declared_region(env, low, high)
     widths = high - low
     widths = np.where(widths > 0, widths, widths.max() or 1.0)
     if widths.max() <= _DISPARATE * widths.min():

@@ -257,6 +257,14 @@ def goal_region(env: gymnasium.Env, traces: Iterable[Trace]) -> tuple[np.ndarray
     )
 
 
+def declared_region(env: gymnasium.Env, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the box of goals that an environment declares, where it is finite; elsewhere the given one: [G], [G]."""
+    space: Any = env.observation_space
+    box = space["achieved_goal"]
+    finite = np.isfinite(box.low) & np.isfinite(box.high)
+    return np.where(finite, box.low, low), np.where(finite, box.high, high)
+
+
 def goal_notices(low: np.ndarray, high: np.ndarray) -> list[str]:
     """Return what about a goal region [G], [G] makes learning hard: many dimensions."""
     widths = high - low
