@@ -128,7 +128,7 @@ def test_the_discount_of_the_low_level_begins_anew_with_each_segment():
     """Segments of one, three and one steps: in the second, two rewards and then a quarter of the value."""
     low = td3.TD3(CONFIG.low, 5, (1.0, 1.0))
     episode = replace(walk(), begins=np.array([True, True, False, False, True]))
-    metrics = low_value_metrics(CONFIG, low, constant_networks(-4.0, SPACES.action), VIEW, episode)
+    metrics = low_value_metrics(CONFIG, low, constant_networks(-4.0, SPACES.action), REWARDS, VIEW, episode)
     rewards = [-np.linalg.norm(episode.subgoal[i] + episode.achieved[i] - episode.achieved[i + 1]) for i in (1, 2)]
     expected = rewards[0] + 0.5 * rewards[1] + 0.25 * -4.0
     assert metrics["low/value_excess"] == pytest.approx(np.mean([0.0, -4.0 - expected, 0.0]))

@@ -31,7 +31,8 @@ def test_help_of_train_shows_the_presets_values(capsys, task, algo, family):
     flat = " ".join(out.split())
     assert code == 0
     assert "usage: higl train TASK [OPTION ...]" in flat
-    shown = dict(re.findall(r"(--[a-z.-]+) \S+ [A-Z][^()]*(?:\([^()]*\)[^()]*)*?\(default: ([^()]*)\)", flat))
+    text = r"(?:(?! --)[^()])*"  # up to the next flag
+    shown = dict(re.findall(rf"(--[a-z.-]+) \S+ [A-Z]{text}(?:\([^()]*\){text})*?\(default: ([^()]*)\)", flat))
     config = preset(task, algo, family)
     assert shown["--algo"] == algo
     assert shown["--preset"] == family

@@ -156,7 +156,7 @@ def test_the_frontier_of_a_map_without_a_goal():
     assert learner.map is not None
     known, new = (np.stack([np.linspace(*ends, 60), np.zeros(60)], 1) for ends in ((0.0, 6.0), (6.0, 12.0)))
     for trajectory in (known, known, known, new):
-        learner.map.add_episode(trajectory.astype(np.float32), trajectory[5::5])
+        learner.map.add_episode(trajectory.astype(np.float32), trajectory[5::5], np.arange(0, 60, 5))
     snapshot = take_snapshot(learner, PointEnv(), None)
     assert 1 <= len(snapshot["novelty"]) == len(snapshot["novelty_score"]) <= 1 + len(snapshot["coverage"]) // 10
     assert snapshot["novelty"][:, 0].min() > 3.0
