@@ -28,7 +28,7 @@ from higl.sweep.aggregate import SeedCurve
 
 RESULT_FACTS = "facts.json"
 TEST = "test.json"
-RESULT_FORMAT = 4
+RESULT_FORMAT = 5
 _SEED = re.compile(r"seed-(\d+)")
 _VARIANT = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 
