@@ -13,7 +13,6 @@ from higl.algo.episodes import (
     Episode,
     collect_episode,
     collect_episodes,
-    explores,
     high_rows,
     in_units,
     low_rows,
@@ -150,17 +149,6 @@ def test_without_exploration_there_is_no_noise():
     np.testing.assert_allclose(one.action, action, atol=1e-6)
 
 
-def test_the_share_of_greedy_episodes_is_that_of_the_settings():
-    acting, seeds = random_policy(CONFIG), range(4_000)
-    for share in (0.0, 0.25, 1.0):
-        config = replace(CONFIG, greedy=share)
-        greedy = [not explores(config, acting, seed) for seed in seeds]
-        assert np.mean(greedy) == pytest.approx(share, abs=0.03)
-        assert greedy == [not explores(config, acting, seed) for seed in seeds]
-    acting.random_subgoals = True
-    assert all(explores(config, acting, seed) for seed in seeds)
-
-
 def test_the_end_of_the_task_ends_the_episode():
     episode = collect(steps=400, end_at_success=True, distance=1.2, seed=1)
     assert (episode.terminated, episode.truncated) == (True, False)
@@ -268,8 +256,7 @@ def test_subgoals_are_recorded_in_the_units_of_the_environment(config):
 # ---- several environments on a map ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("explore", [[True, True], [True, False], [False, False]])
-def test_episodes_at_once_walk_a_map_as_they_would_one_by_one(explore):
+def test_episodes_at_once_walk_a_map_as_they_would_one_by_one():
     config = changed(CONFIG, landmarks={"graph": "walked"}, goal_unit=(0.5,), high={"exploration": 0.5})
     grown, unit = WalkedMap(60, 2, config.high.period), np.full(2, 0.5, np.float32)
     for seed in range(4):
@@ -280,9 +267,9 @@ def test_episodes_at_once_walk_a_map_as_they_would_one_by_one(explore):
     assert len(acting.chart.points) > 10
     lengths = (30, 17)
     env = make_vector([lambda: PointEnv(steps=30), lambda: PointEnv(steps=17)])
-    together = collect_episodes(env, acting, [4, 5], explore=explore)
+    together = collect_episodes(env, acting, [4, 5])
     assert [len(episode) for episode in together] == [30, 17]
-    for seed, steps, draws, batched in zip((4, 5), lengths, explore, together, strict=True):
-        alone = collect_episode(PointEnv(steps=steps), acting, seed, explore=draws)
+    for seed, steps, batched in zip((4, 5), lengths, together, strict=True):
+        alone = collect_episode(PointEnv(steps=steps), acting, seed, explore=True)
         for name in ("observation", "achieved", "desired", "subgoal", "action", "reward", "success"):
             np.testing.assert_allclose(getattr(batched, name), getattr(alone, name), atol=1e-4, err_msg=name)

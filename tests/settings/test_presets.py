@@ -82,7 +82,6 @@ PAPER: dict[str, tuple[str, Any]] = {
     "observe_achieved": (OFF, False),
     "num_envs": (SETUP, 1),
     "goal_unit": (SETUP, (1.0,)),
-    "greedy": (OFF, 0.0),
     "precision": (SILENT, "fp32"),
     "low.hidden": (NETWORKS, (300, 300)),
     "low.actor_learning_rate": (TABLE_1, 0.0001),

@@ -144,7 +144,7 @@ _RANGES = {
         "coverage novelty neighbours start coefficient margin delta similarity goal_within shift random_steps "
         "random_sigma average"
     ),
-    _SHARE: "discount soft_update exchange greedy",
+    _SHARE: "discount soft_update exchange",
     SEED_RANGE: "seed",
 }
 _RANGE_OF = {name: bound for bound, names in _RANGES.items() for name in names.split()}
