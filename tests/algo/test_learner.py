@@ -385,7 +385,6 @@ ABLATIONS = {
     "graded cut": {"landmarks": {"cut": "graded", "cutoff": 0.5}},
     "absolute, relabelled": {"high": {"subgoals": "absolute", "relabel": True}, "low": {"hidden_entries": ()}},
     "relative, relabelled": {"high": {"relabel": True}},
-    "layer norm": {"low": {"layer_norm": True}, "high": {"layer_norm": True}},
     "every second update": {"low": {"policy_period": 2}, "high": {"policy_period": 2}},
     "bootstrap": {"time_limit": "bootstrap"},
     "bfloat16": {"precision": "bf16"},
@@ -406,8 +405,6 @@ def ablated(name: str) -> tuple[Learner, list[Metrics]]:
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("layer norm", "low"),
-        ("layer norm", "high"),
         ("every second update", "low"),
         ("every second update", "high"),
         ("bootstrap", "low"),

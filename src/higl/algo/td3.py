@@ -106,7 +106,7 @@ def init(td3: TD3, key: jax.Array) -> TD3State:
 def critic_value(td3: TD3, critic: MLP, x: Array, action: Array) -> Array:
     """Return a critic's value of an action: [..., S], [..., A] -> [...]. NumPy or JAX."""
     both = x.__array_namespace__().concatenate([x, action], axis=-1)
-    return mlp(critic, both, layer_norm=td3.config.layer_norm, affine=td3.affine)[..., 0]
+    return mlp(critic, both, affine=td3.affine)[..., 0]
 
 
 def critic_values(td3: TD3, critics: tuple[MLP, MLP], x: Array, action: Array) -> tuple[Array, Array]:

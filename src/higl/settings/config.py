@@ -46,8 +46,6 @@ class LevelConfig:
     """Standard deviation of the noise on the target policy's action, in units of the goal space."""
     target_noise_clip: float = 0.5
     """Bound of that noise, in units of the goal space."""
-    layer_norm: bool = False
-    """Normalise the hidden layers of the critics."""
 
 
 @dataclass(frozen=True, kw_only=True)
