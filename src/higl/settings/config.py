@@ -32,8 +32,6 @@ class LevelConfig:
     """Discount factor, gamma."""
     soft_update: float = 0.005
     """Share of the new weights in each update of the target networks, tau."""
-    policy_period: int = 1
-    """Critic updates per update of the actor and the target networks."""
     batch_size: int = 128
     """Transitions in a batch."""
     buffer_size: int = 200_000
