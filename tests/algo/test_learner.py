@@ -379,8 +379,6 @@ ABLATIONS = {
     "raw": {"landmarks": {"pseudo": "raw"}},
     "automatic": {"landmarks": {"pseudo": "automatic"}},
     "discard by adjacency": {"novelty": {"discard": "adjacency"}},
-    "novelty in the goal space": {"novelty": {"space": "goal", "refresh": True}},
-    "novelty by segment": {"novelty": {"updates": "segment"}},
     "graded cut": {"landmarks": {"cut": "graded", "cutoff": 0.5}},
     "absolute, relabelled": {"high": {"subgoals": "absolute", "relabel": True}, "low": {"hidden_entries": ()}},
     "relative, relabelled": {"high": {"relabel": True}},
@@ -409,7 +407,6 @@ def ablated(name: str) -> tuple[Learner, list[Metrics]]:
         ("bfloat16", "high"),
         ("bfloat16", "novelty"),
         ("loss in the goal space", "high"),
-        ("novelty in the goal space", "novelty"),
     ],
 )
 def test_a_setting_changes_what_its_part_learns(name, part):
@@ -418,11 +415,6 @@ def test_a_setting_changes_what_its_part_learns(name, part):
     assert metrics[-1]["high/landmarks"] > 0
     ours, theirs = jax.tree.leaves(getattr(changed_learner.state, part)), jax.tree.leaves(getattr(plain.state, part))
     assert not all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
-
-
-def test_the_novelty_network_learns_once_per_step_or_per_segment():
-    updates = [int(ablated(name)[0].state.novelty.optimiser[0].count) for name in ("nothing", "novelty by segment")]
-    assert updates == [25 + 8, 5 + 2]
 
 
 def test_a_loss_in_the_goal_space_leaves_the_adjacency_network_untrained():

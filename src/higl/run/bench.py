@@ -278,8 +278,7 @@ class Bench:
         count, learner = 50, self.learner
         seconds = best_time(lambda: learner.train_novelty(jax.random.key(0), jnp.asarray(count)))
         flops = 4 * mlp_flops(learner.state.novelty.predictor, self.config.novelty.batch_size)
-        per_step = 1.0 if self.config.novelty.updates == "step" else 1 / self.config.high.period
-        return Stage("novelty update", seconds / count, per_step, flops)
+        return Stage("novelty update", seconds / count, 1.0, flops)
 
     def _adjacency(self) -> Stage:
         """Time a batch of the adjacency network; each training has several epochs over the pairs of cells."""

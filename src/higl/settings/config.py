@@ -134,16 +134,10 @@ class NoveltyConfig:
     """Learning rate (Adam)."""
     batch_size: int = 128
     """States in a batch."""
-    updates: Literal["step", "segment"] = "step"
-    """Updates after each episode: one for each of its steps, or one for each of its segments."""
     similarity: float = 0.2
     """Distance within which a new state replaces a stored one, lambda."""
     discard: Literal["goal", "adjacency"] = "goal"
     """Measure of that distance: in the goal space, or between adjacency embeddings (the paper's appendix)."""
-    refresh: bool = False
-    """Recompute the scores of stored states after every episode; otherwise a state keeps its first score."""
-    space: Literal["state", "goal"] = "state"
-    """Input of the novelty score: the whole state (eq. 4), or its point in the goal space."""
 
 
 @dataclass(frozen=True, kw_only=True)
