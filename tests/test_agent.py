@@ -340,9 +340,9 @@ def test_a_full_file_must_hold_every_setting(trained, tmp_path):
     write_arrays(file, metadata | {"config": json.dumps(settings | {"grady": 1})}, arrays)
     with pytest.raises(PolicyFileError, match=r"agent.safetensors: unknown setting grady"):
         higl.HIGL.load(file, make)
-    del settings["precision"], settings["landmarks"]["central"]
+    del settings["precision"], settings["landmarks"]["pool"]
     write_arrays(file, metadata | {"config": json.dumps(settings)}, arrays)
-    with pytest.raises(PolicyFileError, match=r"agent.safetensors: missing settings precision, landmarks.central"):
+    with pytest.raises(PolicyFileError, match=r"agent.safetensors: missing settings precision, landmarks.pool"):
         higl.HIGL.load(file, make)
 
 

@@ -153,8 +153,6 @@ class LandmarksConfig:
     """Number of novelty landmarks, M_nov (also the size of the queue)."""
     pool: int = 1_000
     """States from which farthest point sampling chooses."""
-    central: bool = False
-    """Move coverage landmarks to the centre of the states around them, away from walls."""
     cutoff: float = 38.0
     """Longest edge of the graph without a penalty, gamma_dist, in units of the low level's value."""
     cut: Literal["flat", "graded"] = "flat"
