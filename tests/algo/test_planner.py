@@ -34,13 +34,9 @@ Cut = Literal["flat", "graded"]
 both_cuts = pytest.mark.parametrize("cut", ["flat", "graded"])
 
 
-def rules(
-    cutoff: float, neighbours: int = 0, within: float = 0.0, *, cut: Cut = "graded", discount_pose: bool = False
-) -> LandmarksConfig:
+def rules(cutoff: float, neighbours: int = 0, within: float = 0.0, *, cut: Cut = "graded") -> LandmarksConfig:
     """Return the planner's settings."""
-    return LandmarksConfig(
-        cutoff=cutoff, neighbours=neighbours, goal_within=within, cut=cut, discount_pose=discount_pose
-    )
+    return LandmarksConfig(cutoff=cutoff, neighbours=neighbours, goal_within=within, cut=cut)
 
 
 class Weights(NamedTuple):
@@ -168,7 +164,6 @@ def test_with_few_neighbours_the_weights_equal_those_of_the_full_graph(seed, pre
 
 
 _graph = jax.jit(planner.build_graph, static_argnums=(0, 1))
-_ends = jax.jit(planner.endpoint_edges, static_argnums=(0, 1))
 _plan_in = jax.jit(planner.plan, static_argnums=(0, 1))
 
 
@@ -508,56 +503,6 @@ def test_a_gap_between_landmarks_is_seen_and_crossed(cut):
     selection = plan(scene, cutoff=5.0, cut=cut)
     assert not bool(selection.path_exists[0])
     assert selection.index.tolist() == [0]
-
-
-def by_pose(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> jax.Array:
-    """Return straight distances, multiplied by the second entry of the observation (at least 1)."""
-    straight = jnp.sqrt(jnp.sum(jnp.square(target - achieved), axis=-1))
-    return straight * jnp.maximum(1.0, observation[:, 1])
-
-
-@pytest.mark.parametrize("neighbours", [0, 3])
-def test_a_stuck_body_is_led_on_not_to_the_landmark_beside_it(neighbours):
-    """For the second of two states everything is five times as far: only the landmark beside it is not cut off."""
-    landmarks, observation, achieved, desired = line_scene([-0.2, 1.5, 3, 4.5], [0, 0], [6, 6])
-    scene = (landmarks, observation.at[1, 1].set(5.0), achieved, desired)
-    for discount_pose, expected in ((False, [1, 0]), (True, [1, 1])):
-        selection = plan(scene, cutoff=2.0, neighbours=neighbours, distance=by_pose, discount_pose=discount_pose)
-        assert selection.index.tolist() == expected
-
-
-@pytest.mark.parametrize("neighbours", [0, 3])
-def test_a_landmark_where_a_body_fell_is_a_place_like_any_other(neighbours):
-    """From the landmark at 1.5 everything is five times as far: without it there is no path within the cut-off."""
-    landmarks, *rest = line_scene([1.5, 3, 4.5], [0], [6])
-    landmarks = landmarks._replace(observation=landmarks.observation.at[0, 1].set(5.0))
-    for discount_pose in (False, True):
-        selection = plan(
-            (landmarks, *rest), cutoff=2.0, neighbours=neighbours, distance=by_pose, discount_pose=discount_pose
-        )
-        assert selection.path_exists.tolist() == [discount_pose]
-    assert selection.index.tolist() == [0]
-
-
-def test_the_edge_from_a_fallen_landmark_to_the_goal_is_shortened_too():
-    landmarks, *rest = line_scene([1.5, 3, 4.5], [0], [6])
-    landmarks = landmarks._replace(observation=landmarks.observation.at[2, 1].set(5.0))
-    for discount_pose, expected in ((False, [4.5, 3, 7.5]), (True, [4.5, 3, 1.5])):
-        config = rules(2.0, discount_pose=discount_pose)
-        graph = _graph(config, by_pose, landmarks)
-        ends = _ends(config, by_pose, graph, planner.Query(*rest))
-        np.testing.assert_allclose(ends.landmark_goal[:, 0], expected)
-
-
-def test_pose_slowdown_by_hand():
-    """The smallest ratio to the usual weight, at least 1, over the landmarks that are present and at a distance."""
-    usual = jnp.asarray(10.0)
-    away = jnp.array([[1.0, 2, 3], [1, 2, 3], [1, 2, 3], [0, 2, 3], [0, 0, 0]])
-    weights = jnp.array([[10.0, 20, 30], [40, 60, 120], [5, 60, 120], [7, 80, 90], [7, 7, 7]])
-    there = jnp.ones_like(away, bool)
-    slowdown = planner.pose_slowdown(usual, away, weights, there)
-    np.testing.assert_allclose(slowdown, [1, 3, 1, 3, 1])
-    np.testing.assert_allclose(planner.pose_slowdown(usual, away, weights, there.at[:, 1:].set(False)), [1, 4, 1, 1, 1])
 
 
 def test_absent_landmarks_are_never_selected():

@@ -143,7 +143,6 @@ PAPER: dict[str, tuple[str, Any]] = {
     "landmarks.cut": ("section 4.2: building a graph", "flat"),
     "landmarks.goal_within": (SILENT, by_task(10.0, 10.0, 10.0, 5.0)),
     "landmarks.neighbours": ("section 4.2: all nodes; nearly the same", 20),
-    "landmarks.discount_pose": (OFF, False),
     "landmarks.pseudo": ("section 4.3, eq. 7", "fixed"),
     "landmarks.shift": (TABLE_3, by_task(0.5, 2.0, 2.0, 1.0)),
     "landmarks.start": (SETUP, 60_000),

@@ -39,15 +39,13 @@ class Query(NamedTuple):
 class Graph(NamedTuple):
     """The landmarks, the edges between them after the cut [M, M], and the lengths of the shortest paths [M, M].
 
-    `weight_per_distance` [] is the average weight of an edge within the cut-off per unit of the goal space, and
-    `slowdown` [M] the factor by which the weights of the edges that leave each landmark were divided.
+    `weight_per_distance` [] is the average weight of an edge within the cut-off per unit of the goal space.
     """
 
     landmarks: Landmarks
     edges: jax.Array
     lengths: jax.Array
     weight_per_distance: jax.Array
-    slowdown: jax.Array
 
 
 class EndpointEdges(NamedTuple):
@@ -137,12 +135,8 @@ def connect(config: LandmarksConfig, landmarks: Landmarks, weights: jax.Array) -
     away = jnp.sqrt(squared_distance(landmarks.achieved[:, None], landmarks.achieved[None]))
     short = jnp.where((weights <= config.cutoff) & (away > 0), 1.0, 0.0)
     per_distance = jnp.sum(short * weights) / jnp.maximum(jnp.sum(short * away), 1e-6)
-    slowdown = jnp.ones_like(landmarks.present, weights.dtype)
-    if config.discount_pose:
-        slowdown = pose_slowdown(per_distance, away, weights, landmarks.present[None])
-        weights = jnp.where(weights < UNWEIGHED, weights / slowdown[:, None], UNWEIGHED)
     edges = _cut(config, weights, keep_along=0)
-    return Graph(landmarks, edges, path_lengths(edges), per_distance, slowdown)
+    return Graph(landmarks, edges, path_lengths(edges), per_distance)
 
 
 def path_lengths(edges: jax.Array) -> jax.Array:
@@ -156,44 +150,24 @@ def path_lengths(edges: jax.Array) -> jax.Array:
     return jax.lax.fori_loop(0, total, through, start)
 
 
-def pose_slowdown(weight_per_distance: jax.Array, away: jax.Array, weights: jax.Array, present: jax.Array) -> jax.Array:
-    """Return how many times farther than usual everything is from each state, at least 1: [B, N] -> [B].
-
-    For a body that is stuck or on its back every landmark is far, and the only edges within the cut-off lead to
-    landmarks right beside it. Those lie on no useful path: their directions are random, and a high level that follows
-    them stops proposing useful subgoals. The same holds for a landmark where a body fell: if its edges were as long as
-    they are for the fallen body, no path would lead through it. It is not in the paper (`landmarks.discount_pose`).
-    """
-    usual = weight_per_distance * away
-    ratio = jnp.where(present & (usual > 0), weights / jnp.maximum(usual, 1e-6), jnp.inf)
-    least = jnp.min(ratio, axis=1)
-    return jnp.where(jnp.isfinite(least), jnp.maximum(1.0, least), 1.0)
-
-
 # ---- the edges of states and goals -----------------------------------------------------------------------------------
 
 
 def endpoint_edges(config: LandmarksConfig, distance: Distance, graph: Graph, query: Query) -> EndpointEdges:
     """Weigh the edges that leave states and those that lead to goals, `neighbours` of each (0: all).
 
-    Pairs that are not weighed cost `UNWEIGHED`. With `discount_pose`, edges that leave a state are divided by its
-    `pose_slowdown`, and those that leave a landmark by the landmark's.
+    Pairs that are not weighed cost `UNWEIGHED`.
     """
-    landmark_goal, state_goal = _weigh_goals(config, distance, graph, query)
+    landmark_goal, state_goal = _weigh_goals(config, distance, graph.landmarks, query)
     outgoing = _promising(config, graph, query, landmark_goal)
-    weights = _weigh_states(distance, graph.landmarks, query, outgoing)
-    if config.discount_pose:
-        slowdown = _state_slowdown(graph, query, outgoing, weights)
-        weights, state_goal = weights / slowdown[:, None], state_goal / slowdown
-    state_landmark = _dense(graph.landmarks, outgoing, weights)
+    state_landmark = _dense(graph.landmarks, outgoing, _weigh_states(distance, graph.landmarks, query, outgoing))
     return EndpointEdges(state_landmark, landmark_goal, state_goal, _nearest_to_goal(graph.landmarks, query))
 
 
 def _weigh_goals(
-    config: LandmarksConfig, distance: Distance, graph: Graph, query: Query
+    config: LandmarksConfig, distance: Distance, landmarks: Landmarks, query: Query
 ) -> tuple[jax.Array, jax.Array]:
     """Weigh the edges to each goal: from the landmarks near it [M, B], and directly from its state [B]."""
-    landmarks = graph.landmarks
     incoming = _near_goals(config, landmarks, query.desired)
     sources = incoming.ravel()
     weights = distance(
@@ -201,7 +175,7 @@ def _weigh_goals(
         jnp.concatenate([landmarks.achieved[sources], query.achieved]),
         jnp.concatenate([jnp.repeat(query.desired, incoming.shape[1], axis=0), query.desired]),
     )
-    from_landmarks = (weights[: incoming.size] / graph.slowdown[sources]).reshape(incoming.shape)
+    from_landmarks = weights[: incoming.size].reshape(incoming.shape)
     return _dense(landmarks, incoming, from_landmarks).T, weights[incoming.size :]
 
 
@@ -213,13 +187,6 @@ def _weigh_states(distance: Distance, landmarks: Landmarks, query: Query, outgoi
         jnp.repeat(query.achieved, count, axis=0),
         landmarks.achieved[outgoing.ravel()],
     ).reshape(outgoing.shape)
-
-
-def _state_slowdown(graph: Graph, query: Query, outgoing: jax.Array, weights: jax.Array) -> jax.Array:
-    """Return the `pose_slowdown` of each state, by its edges to the landmarks `outgoing` [B, N]: [B]."""
-    landmarks = graph.landmarks
-    away = jnp.sqrt(squared_distance(landmarks.achieved[outgoing], query.achieved[:, None]))
-    return pose_slowdown(graph.weight_per_distance, away, weights, landmarks.present[outgoing])
 
 
 def _nearest_to_goal(landmarks: Landmarks, query: Query) -> jax.Array:

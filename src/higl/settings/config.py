@@ -164,8 +164,6 @@ class LandmarksConfig:
     # another landmark for 0.1% of the states (benchmarks/near_pairs.py).
     neighbours: int = 20
     """Number of most promising landmarks connected to each state and goal (0: all)."""
-    discount_pose: bool = False
-    """Shorten the edges from a state or landmark whose pose makes everything seem far (stuck, on its back)."""
     pseudo: Literal["fixed", "capped", "automatic", "raw"] = "fixed"
     """Where the pseudo-landmark lies: at `shift` (fixed), at `shift` but not beyond the landmark (capped), at the mean
     distance of the landmarks (automatic), or at the landmark (raw)."""
