@@ -160,15 +160,6 @@ def test_the_free_margin_is_that_of_landmarks_only_while_planning(algo, planning
     assert float(high.free_margin(config, jnp.asarray(planning))) == margin
 
 
-def test_the_landmark_loss_measures_in_the_goal_space_by_setting():
-    """In cells, whatever the adjacency network says; otherwise, and for HRAC, by its embeddings."""
-    points = jnp.array([[1.0, 2.0], [0.5, -1.5]])
-    for algo, measure in (("higl", "goal"), ("higl", "adjacency"), ("hrac", "goal")):
-        config = Config(algo=algo, landmarks=LandmarksConfig(measure=measure), adjacency=AdjacencyConfig(cell=0.5))
-        scale = [2.0, 2.0] if (algo, measure) == ("higl", "goal") else [2.0, 3.0]
-        np.testing.assert_allclose(high.embed(config, STRETCH, points), points * np.array(scale), rtol=1e-6)
-
-
 def test_high_batch_by_hand():
     rows = random_rows(0)
     subgoal = rows.subgoal + 1

@@ -384,7 +384,6 @@ ABLATIONS = {
     "relative, relabelled": {"high": {"relabel": True}},
     "bootstrap": {"time_limit": "bootstrap"},
     "bfloat16": {"precision": "bf16"},
-    "loss in the goal space": {"landmarks": {"measure": "goal", "margin": 0.0}, "adjacency": {"cell": 0.5}},
 }
 
 
@@ -406,7 +405,6 @@ def ablated(name: str) -> tuple[Learner, list[Metrics]]:
         ("bfloat16", "low"),
         ("bfloat16", "high"),
         ("bfloat16", "novelty"),
-        ("loss in the goal space", "high"),
     ],
 )
 def test_a_setting_changes_what_its_part_learns(name, part):
@@ -417,20 +415,13 @@ def test_a_setting_changes_what_its_part_learns(name, part):
     assert not all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
-def test_a_loss_in_the_goal_space_leaves_the_adjacency_network_untrained():
-    _, metrics = ablated("loss in the goal space")
-    assert not any("adjacency/loss" in one for one in metrics)
+def test_the_adjacency_network_is_trained_where_a_loss_reads_it():
     assert all("adjacency/loss" in one for one in ablated("nothing")[1][:1])
-
-
-def test_the_network_is_trained_where_it_is_read():
-    in_goal_space = changed(CONFIG, landmarks={"measure": "goal"})
-    assert CONFIG.reads_adjacency_network
-    assert not in_goal_space.reads_adjacency_network
-    assert changed(in_goal_space, novelty={"discard": "adjacency"}).reads_adjacency_network
-    assert changed(in_goal_space, algo="hrac").reads_adjacency_network
-    assert changed(in_goal_space, landmarks={"coverage": 0, "novelty": 0, "measure": "goal"}).reads_adjacency_network
-    assert not changed(CONFIG, algo="hiro").reads_adjacency_network
+    assert CONFIG.uses_adjacency
+    assert changed(CONFIG, algo="hrac").uses_adjacency
+    assert changed(CONFIG, landmarks={"coverage": 0, "novelty": 0}).uses_adjacency
+    assert not changed(CONFIG, algo="hiro").uses_adjacency
+    assert not changed(CONFIG, landmarks={"graph": "walked"}).uses_adjacency
 
 
 def test_without_coverage_no_coverage_landmark_is_selected():

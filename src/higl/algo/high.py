@@ -7,7 +7,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from higl.algo.forward import MLP, Affine, Array, actor_action, affine, mlp
+from higl.algo.adjacency import embedding_distance
+from higl.algo.forward import MLP, Affine, Array, actor_action, affine
 from higl.algo.nets import safe_norm
 from higl.algo.subgoals import Scheme, View, goal_transition, high_input, low_input, subgoal_target, subgoal_towards
 from higl.algo.td3 import Batch, Info
@@ -96,7 +97,7 @@ def landmark_loss(
     pseudo-landmark it is HRAC's adjacency loss.
     """
     target = subgoal_target(config.high.subgoals, subgoal, achieved)
-    distance = safe_norm(embed(config, network, pseudo) - embed(config, network, target))
+    distance = embedding_distance(network, pseudo, target)
     excess = jnp.maximum(distance - free_margin(config, planning), 0.0)
     value = jnp.mean(excess)
     return config.landmarks.coefficient * value, {
@@ -105,16 +106,6 @@ def landmark_loss(
         "subgoal_distance": jnp.mean(safe_norm(target - achieved)),
         "pseudo_landmark_distance": jnp.mean(safe_norm(pseudo - achieved)),
     }
-
-
-def embed(config: Config, network: MLP, points: jax.Array) -> jax.Array:
-    """Return goal-space points [B, G] where the landmark loss measures distances.
-
-    That is psi, the adjacency network. With `landmarks.measure = "goal"` (HIGL only) it is the goal space, in cells.
-    """
-    if config.uses_landmarks and config.landmarks.measure == "goal":
-        return points / config.adjacency.cell
-    return mlp(network, points)
 
 
 def free_margin(config: Config, planning: jax.Array) -> jax.Array:

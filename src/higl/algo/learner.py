@@ -301,7 +301,7 @@ class Learner:
         if self.config.uses_novelty:
             metrics |= self.train_novelty(novelty_key, count)
         every = self.config.adjacency.every
-        if self.config.reads_adjacency_network and before // every < self.steps // every:
+        if self.config.uses_adjacency and before // every < self.steps // every:
             metrics |= self.train_adjacency()
         self.average(len(episode))
         return metrics | {f"seconds/{stage}": taken for stage, taken in self.seconds.items()}

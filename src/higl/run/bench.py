@@ -142,7 +142,7 @@ class Bench:
         stages = [*self._environment(), self._low(), *self._high()]
         if self.config.uses_novelty:
             stages.append(self._novelty())
-        if self.config.reads_adjacency_network:
+        if self.config.uses_adjacency:
             stages.append(self._adjacency())
         return [*stages, self._evaluation()]
 
@@ -202,7 +202,7 @@ class Bench:
             parts += self._planner(per_step)
         update = whole - sum(part.seconds for part in parts)
         flops = td3_flops(state.high, batch)
-        if config.reads_adjacency_network:
+        if config.uses_adjacency:
             flops += 4 * mlp_flops(state.adjacency.network, batch)
         parts.append(Stage("update", update, per_step, flops, "high update"))
         return [Stage("high update", whole, per_step, sum(part.flops for part in parts)), *parts]

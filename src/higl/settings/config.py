@@ -173,10 +173,8 @@ class LandmarksConfig:
     """Environment step at which planning starts (section 5.1); until then the pseudo-landmark is the current state."""
     coefficient: float = 20.0
     """Weight of the landmark loss, eta."""
-    measure: Literal["adjacency", "goal"] = "adjacency"
-    """Measure of the landmark loss: distance between adjacency embeddings, or in the goal space in cells."""
     margin: float = 1.0
-    """Distance from the pseudo-landmark within which a subgoal is not penalised, in that measure (eq. 8: epsilon_k)."""
+    """Distance from the pseudo-landmark within which a subgoal is not penalised (eq. 8: epsilon_k)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,10 +248,3 @@ class Config:
     def uses_adjacency(self) -> bool:
         """Whether a loss keeps subgoals near the pseudo-landmark (HIGL) or near the current state (HRAC)."""
         return self.algo != "hiro" and not self.walks_map
-
-    @property
-    def reads_adjacency_network(self) -> bool:
-        """Whether any loss or distance uses the adjacency network; if all use the goal space, it is not trained."""
-        by_landmarks = self.landmarks.measure == "adjacency"
-        by_novelty = self.landmarks.novelty > 0 and self.novelty.discard == "adjacency"
-        return self.uses_adjacency and (not self.uses_landmarks or by_landmarks or by_novelty)
