@@ -109,13 +109,14 @@ def test_a_subgoal_that_explains_the_actions_is_not_relabelled():
 STRETCH = (Layer(jnp.diag(jnp.array([2.0, 3.0])), jnp.zeros(2)),)
 
 
-def loss_of(config: Config, achieved: jax.Array, pseudo: jax.Array, *, planning: bool = True) -> Any:
+def loss_of(config: Config, achieved: jax.Array, pseudo: jax.Array) -> Any:
     """Return the landmark loss as a function of subgoals, with the embedding above."""
-    return partial(high.landmark_loss, config, STRETCH, achieved, pseudo, jnp.asarray(planning))
+    return partial(high.landmark_loss, config, STRETCH, achieved, pseudo)
 
 
 def weighted(coefficient: float, margin: float, scheme: Any = "relative") -> Config:
-    return Config(landmarks=LandmarksConfig(coefficient=coefficient, margin=margin), high=HighConfig(subgoals=scheme))
+    landmarks, adjacency = LandmarksConfig(coefficient=coefficient), AdjacencyConfig(margin=margin)
+    return Config(landmarks=landmarks, adjacency=adjacency, high=HighConfig(subgoals=scheme))
 
 
 def test_landmark_loss_by_hand():
@@ -149,15 +150,6 @@ def test_a_subgoal_at_the_pseudo_landmark_has_gradient_zero_not_nan():
     achieved, pseudo = jnp.zeros((1, 2)), jnp.array([[3.0, 0.0]])
     gradient = jax.grad(lambda subgoal: loss_of(weighted(1.0, 0.0), achieved, pseudo)(subgoal)[0])(pseudo)
     np.testing.assert_array_equal(gradient, [[0.0, 0.0]])
-
-
-@pytest.mark.parametrize(
-    ("algo", "planning", "margin"),
-    [("higl", True, 0.5), ("higl", False, 1.5), ("hrac", True, 1.5), ("hrac", False, 1.5)],
-)
-def test_the_free_margin_is_that_of_landmarks_only_while_planning(algo, planning, margin):
-    config = Config(algo=algo, landmarks=LandmarksConfig(margin=0.5), adjacency=AdjacencyConfig(margin=1.5))
-    assert float(high.free_margin(config, jnp.asarray(planning))) == margin
 
 
 def test_high_batch_by_hand():

@@ -237,14 +237,14 @@ def walked() -> list[Episode]:
 
 def test_higl_without_planning_is_hrac_and_with_planning_is_not(walked):
     hrac = high_update(changed(CONFIG, algo="hrac", adjacency={"margin": 0.0}), walked, planning=True)
-    higl = changed(CONFIG, adjacency={"margin": 0.0}, landmarks={"margin": 0.0})
+    higl = changed(CONFIG, adjacency={"margin": 0.0})
     before = high_update(higl, walked, planning=False)
     for ours, theirs in zip(jax.tree.leaves(before), jax.tree.leaves(hrac), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
     planned = high_update(higl, walked, planning=True).networks.actor
     assert not equal(planned, hrac.networks.actor)
-    # The margin of planning is its own: with a large one the loss asks for nothing.
-    other = changed(higl, landmarks={"margin": 1e3})
+    # With a large margin the loss asks for nothing.
+    other = changed(higl, adjacency={"margin": 1e3})
     assert not equal(planned, high_update(other, walked, planning=True).networks.actor)
 
 

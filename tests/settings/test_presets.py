@@ -147,7 +147,6 @@ PAPER: dict[str, tuple[str, Any]] = {
     "landmarks.shift": (TABLE_3, by_task(0.5, 2.0, 2.0, 1.0)),
     "landmarks.start": (SETUP, 60_000),
     "landmarks.coefficient": (TABLE_1, 20.0),
-    "landmarks.margin": ("section 4.3, eq. 8: epsilon_k", 1.0),
     "evaluation.every": (SETUP, 5_000),
     "evaluation.episodes": (SETUP, 5),
     "evaluation.average": (OFF, 0),

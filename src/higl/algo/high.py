@@ -88,17 +88,17 @@ def relabel(
 
 
 def landmark_loss(
-    config: Config, network: MLP, achieved: jax.Array, pseudo: jax.Array, planning: jax.Array, subgoal: jax.Array
+    config: Config, network: MLP, achieved: jax.Array, pseudo: jax.Array, subgoal: jax.Array
 ) -> tuple[jax.Array, Info]:
     """Return the weighted landmark loss of subgoals [B, G]: eta * L_landmark (eq. 8, the second term of eq. 9).
 
-    L_landmark = max(||psi(g_pseudo) - psi(g)|| - epsilon_k, 0), averaged over the batch; eta is
-    `landmarks.coefficient`. `td3.actor_loss` adds it to the first term of eq. 9. With the current state as
-    pseudo-landmark it is HRAC's adjacency loss.
+    L_landmark = max(||psi(g_pseudo) - psi(g)|| - epsilon_k, 0), averaged over the batch; epsilon_k is
+    `adjacency.margin` and eta `landmarks.coefficient`. `td3.actor_loss` adds it to the first term of eq. 9. With the
+    current state as pseudo-landmark it is HRAC's adjacency loss.
     """
     target = subgoal_target(config.high.subgoals, subgoal, achieved)
     distance = embedding_distance(network, pseudo, target)
-    excess = jnp.maximum(distance - free_margin(config, planning), 0.0)
+    excess = jnp.maximum(distance - config.adjacency.margin, 0.0)
     value = jnp.mean(excess)
     return config.landmarks.coefficient * value, {
         "landmark_loss": value,
@@ -106,13 +106,3 @@ def landmark_loss(
         "subgoal_distance": jnp.mean(safe_norm(target - achieved)),
         "pseudo_landmark_distance": jnp.mean(safe_norm(pseudo - achieved)),
     }
-
-
-def free_margin(config: Config, planning: jax.Array) -> jax.Array:
-    """Return the distance that the landmark loss leaves free: epsilon_k in eq. 8.
-
-    It is `landmarks.margin` around a pseudo-landmark, `adjacency.margin` around the current state.
-    """
-    if not config.uses_landmarks:
-        return jnp.asarray(config.adjacency.margin)
-    return jnp.where(planning, config.landmarks.margin, config.adjacency.margin)

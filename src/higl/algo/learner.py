@@ -197,7 +197,7 @@ class Stages:
             pseudo, guide_info = self._pseudo_landmarks(state, graph, planning, rows)
             info |= guide_info
             network = state.adjacency.network
-            action_loss = partial(landmark_loss, config, network, rows.achieved, pseudo, planning)
+            action_loss = partial(landmark_loss, config, network, rows.achieved, pseudo)
         batch = high_batch(config.high, rows, subgoal)
         high, update_info = td3.update(self.high, high, batch, update_key, action_loss)
         return high, info | update_info

@@ -117,7 +117,8 @@ class AdjacencyConfig:
     delta: float = 0.2
     """Margin between the embeddings of adjacent and other cells."""
     margin: float = 1.0
-    """Distance from the state within which a subgoal is not penalised until planning starts (HRAC: always)."""
+    """Distance from the pseudo-landmark (HRAC: from the current state) within which a subgoal is not penalised,
+    epsilon_k in eq. 8."""
     all_pairs_up_to: int = 1_000
     """Cells up to which a training sees all pairs; with more, all adjacent pairs and a sample of the others."""
 
@@ -173,8 +174,6 @@ class LandmarksConfig:
     """Environment step at which planning starts (section 5.1); until then the pseudo-landmark is the current state."""
     coefficient: float = 20.0
     """Weight of the landmark loss, eta."""
-    margin: float = 1.0
-    """Distance from the pseudo-landmark within which a subgoal is not penalised (eq. 8: epsilon_k)."""
 
 
 @dataclass(frozen=True, kw_only=True)
