@@ -379,7 +379,6 @@ ABLATIONS = {
     "raw": {"landmarks": {"pseudo": "raw"}},
     "automatic": {"landmarks": {"pseudo": "automatic"}},
     "discard by adjacency": {"novelty": {"discard": "adjacency"}},
-    "graded cut": {"landmarks": {"cut": "graded", "cutoff": 0.5}},
     "absolute, relabelled": {"high": {"subgoals": "absolute", "relabel": True}, "low": {"hidden_entries": ()}},
     "relative, relabelled": {"high": {"relabel": True}},
     "bootstrap": {"time_limit": "bootstrap"},

@@ -140,7 +140,6 @@ PAPER: dict[str, tuple[str, Any]] = {
     "landmarks.novelty": (f"{TABLE_3}; appendix: larger maze", by_task(20, 20, 60, 20, ant_maze_u_large=40)),
     "landmarks.pool": (SILENT, 1_000),
     "landmarks.cutoff": (TABLE_3, by_task(38.0, 38.0, 38.0, 15.0)),
-    "landmarks.cut": ("section 4.2: building a graph", "flat"),
     "landmarks.goal_within": (SILENT, by_task(10.0, 10.0, 10.0, 5.0)),
     "landmarks.neighbours": ("section 4.2: all nodes; nearly the same", 20),
     "landmarks.pseudo": ("section 4.3, eq. 7", "fixed"),

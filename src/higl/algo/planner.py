@@ -49,15 +49,11 @@ class Graph(NamedTuple):
 
 
 class EndpointEdges(NamedTuple):
-    """Edges at both ends of a path: from states to landmarks [B, M], from landmarks to goals [M, B], and direct [B].
-
-    `nearest_to_goal` [B]: whether a state is nearer to its goal, in the goal space, than every landmark is.
-    """
+    """Edges at both ends of a path: from states to landmarks [B, M], from landmarks to goals [M, B], and direct [B]."""
 
     state_landmark: jax.Array
     landmark_goal: jax.Array
     state_goal: jax.Array
-    nearest_to_goal: jax.Array
 
 
 class Selection(NamedTuple):
@@ -161,7 +157,7 @@ def endpoint_edges(config: LandmarksConfig, distance: Distance, graph: Graph, qu
     landmark_goal, state_goal = _weigh_goals(config, distance, graph.landmarks, query)
     outgoing = _promising(config, graph, query, landmark_goal)
     state_landmark = _dense(graph.landmarks, outgoing, _weigh_states(distance, graph.landmarks, query, outgoing))
-    return EndpointEdges(state_landmark, landmark_goal, state_goal, _nearest_to_goal(graph.landmarks, query))
+    return EndpointEdges(state_landmark, landmark_goal, state_goal)
 
 
 def _weigh_goals(
@@ -187,13 +183,6 @@ def _weigh_states(distance: Distance, landmarks: Landmarks, query: Query, outgoi
         jnp.repeat(query.achieved, count, axis=0),
         landmarks.achieved[outgoing.ravel()],
     ).reshape(outgoing.shape)
-
-
-def _nearest_to_goal(landmarks: Landmarks, query: Query) -> jax.Array:
-    """Return which states are nearer to their goals than every landmark, in the goal space: [B]."""
-    from_landmarks = squared_distance(landmarks.achieved[None], query.desired[:, None])
-    from_landmarks = jnp.where(landmarks.present, from_landmarks, jnp.inf)
-    return jnp.all(squared_distance(query.achieved, query.desired)[:, None] <= from_landmarks, axis=1)
 
 
 def _dense(landmarks: Landmarks, places: jax.Array, weights: jax.Array) -> jax.Array:
@@ -253,44 +242,29 @@ def cut_penalty(cutoff: float) -> float:
     return _CUT_PENALTY * cutoff
 
 
-def _cut_cost(config: LandmarksConfig, weight: jax.Array) -> jax.Array:
-    """Return the cost of an edge over the cut-off, gamma_dist (`landmarks.cut`).
-
-    The paper removes such edges. Here they remain as a last resort, with a penalty. `flat`: the same for each, as in
-    the authors' value iteration, so that without a path the way with the fewest such edges is the shortest, and among
-    those the one with the least sum of weights. `graded`: it grows with the square of the weight, so that several gaps
-    a little over the cut-off along a corridor cost less than one leap through its wall, which the low level's value
-    does not see.
-    """
-    times = 1.0 if config.cut == "flat" else jnp.square(weight / config.cutoff)
-    return jnp.minimum(weight + cut_penalty(config.cutoff) * times, UNWEIGHED)
-
-
 def _cut(config: LandmarksConfig, weights: jax.Array, *, keep_along: int | None) -> jax.Array:
-    """Penalise the edges over the cut-off, gamma_dist, except the shortest one along an axis (None: no exception)."""
+    """Penalise the edges over the cut-off, gamma_dist, except the shortest one along an axis (None: no exception).
+
+    The paper removes such edges. Here they remain as a last resort, with the same penalty for each, as in the authors'
+    value iteration: without a path, the way with the fewest such edges is the shortest, and among those the one with
+    the least sum of weights.
+    """
     kept = weights <= config.cutoff
     if keep_along is not None:
         kept |= weights <= jnp.min(weights, axis=keep_along, keepdims=True)
-    return jnp.where(kept, weights, _cut_cost(config, weights))
+    return jnp.where(kept, weights, jnp.minimum(weights + cut_penalty(config.cutoff), UNWEIGHED))
 
 
 def cut_endpoints(config: LandmarksConfig, edges: EndpointEdges) -> EndpointEdges:
     """Cut the edges of states and goals; each goal keeps its shortest incoming edge.
 
-    A state has no incoming edges. `flat`: it keeps no outgoing edge over the cut-off, and its direct edge to the goal
-    exists only within `goal_within`. `graded`: it keeps its shortest edge to a landmark. Its direct edge to the goal is
-    cut like the others, but kept where no landmark is nearer to the goal in the goal space, because the low level's
-    value of a far goal says little.
+    A state has no incoming edges and keeps no outgoing edge over the cut-off. Its direct edge to the goal exists only
+    within `goal_within`.
     """
-    direct, flat = edges.state_goal, config.cut == "flat"
-    if flat:
-        direct = jnp.where(direct <= config.goal_within, direct, UNWEIGHED)
-    else:
-        direct = jnp.where(edges.nearest_to_goal, direct, _cut(config, direct, keep_along=None))
-    return edges._replace(
-        state_landmark=_cut(config, edges.state_landmark, keep_along=None if flat else 1),
+    return EndpointEdges(
+        state_landmark=_cut(config, edges.state_landmark, keep_along=None),
         landmark_goal=_cut(config, edges.landmark_goal, keep_along=0),
-        state_goal=direct,
+        state_goal=jnp.where(edges.state_goal <= config.goal_within, edges.state_goal, UNWEIGHED),
     )
 
 
@@ -300,14 +274,14 @@ def cut_endpoints(config: LandmarksConfig, edges: EndpointEdges) -> EndpointEdge
 def select(config: LandmarksConfig, graph: Graph, edges: EndpointEdges, desired: jax.Array) -> Selection:
     """Return the first landmark on the shortest path from each state to its goal [B, G].
 
-    The goal itself is selected when it is within `goal_within`, when the direct edge is the shortest path (`graded`
-    only), and when there is no landmark at all. Without a path, the least cost decides (see `_cut_cost`).
+    The goal itself is selected when it is within `goal_within`, and when there is no landmark at all. Without a path,
+    the least cost decides (see `_cut`).
     """
     landmarks, cut = graph.landmarks, cut_endpoints(config, edges)
     lengths = cut.state_landmark + _lengths_to_goals(graph, cut.landmark_goal).T
     first = jnp.argmin(lengths, axis=1)
     length = jnp.min(lengths, axis=1)
-    directly = (edges.state_goal <= config.goal_within) | (cut.state_goal <= length) | ~jnp.any(landmarks.present)
+    directly = (edges.state_goal <= config.goal_within) | ~jnp.any(landmarks.present)
     index = jnp.where(directly, landmarks.present.shape[0], first)
     point = jnp.where(directly[:, None], desired, landmarks.achieved[first])
     return Selection(index, point, jnp.minimum(length, cut.state_goal) < cut_penalty(config.cutoff))

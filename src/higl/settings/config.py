@@ -156,9 +156,6 @@ class LandmarksConfig:
     """States from which farthest point sampling chooses."""
     cutoff: float = 38.0
     """Longest edge of the graph without a penalty, gamma_dist, in units of the low level's value."""
-    cut: Literal["flat", "graded"] = "flat"
-    """Penalty on longer edges: the same for each (flat, the paper), or growing with the square of the weight (graded).
-    If graded, a state also keeps its shortest edge, and its edge to the goal may be the path."""
     goal_within: float = 10.0
     """Distance, in units of the low level's value, within which the goal is selected instead of a landmark."""
     # The paper's graph is complete. At 103,000 steps of Ant Maze U with its numbers (graded cut), 15 neighbours chose
