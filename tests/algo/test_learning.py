@@ -32,7 +32,7 @@ def config(**changes) -> Config:
             "epochs": 5,
         },
         novelty={"hidden": (32,)},
-        landmarks={"coverage": 10, "novelty": 10, "pool": 200, "neighbours": 0, "start": 1_000, "goal_within": 5.0},
+        landmarks={"coverage": 10, "novelty": 10, "pool": 200, "start": 1_000, "goal_within": 5.0},
     )
     return changed(settings, **changes)
 

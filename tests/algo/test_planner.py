@@ -30,9 +30,13 @@ def distance(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> 
     return straight + 0.1 * jnp.abs(observation[:, 2]) + 0.2 * jnp.maximum(target[:, 0] - achieved[:, 0], 0)
 
 
-def rules(cutoff: float, neighbours: int = 0, within: float = 0.0) -> LandmarksConfig:
+def rules(cutoff: float, within: float = 0.0) -> LandmarksConfig:
     """Return the planner's settings."""
-    return LandmarksConfig(cutoff=cutoff, neighbours=neighbours, goal_within=within)
+    return LandmarksConfig(cutoff=cutoff, goal_within=within)
+
+
+# More than any scene has landmarks.
+ALL = 99
 
 
 class Weights(NamedTuple):
@@ -72,7 +76,7 @@ class Scene:
     def weigh(self, neighbours: int, cutoff: float = 10.0) -> Weights:
         state = jnp.asarray(self.observation)
         query = planner.Query(state, state[:, :GOAL], jnp.asarray(self.desired))
-        return _weigh(rules(cutoff, neighbours), self.landmarks, query)
+        return _weigh(rules(cutoff), self.landmarks, query, neighbours)
 
     def one(self, source: np.ndarray, target: np.ndarray) -> float:
         """Return the distance of one pair, from an observation to a point."""
@@ -80,11 +84,11 @@ class Scene:
         return float(distance(*arrays)[0])
 
 
-@partial(jax.jit, static_argnums=0)
-def _weigh(config: LandmarksConfig, landmarks: Landmarks, query: planner.Query) -> Weights:
+@partial(jax.jit, static_argnums=(0, 3))
+def _weigh(config: LandmarksConfig, landmarks: Landmarks, query: planner.Query, neighbours: int) -> Weights:
     between = planner.landmark_edges(distance, landmarks)
     graph = planner.build_graph(config, distance, landmarks)
-    ends = planner.endpoint_edges(config, distance, graph, query)
+    ends = planner.endpoint_edges(config, distance, graph, query, neighbours)
     return Weights(ends.state_landmark, between, ends.landmark_goal, ends.state_goal)
 
 
@@ -95,7 +99,7 @@ masks = st.lists(st.booleans(), min_size=TOTAL, max_size=TOTAL).map(np.array)
 @pytest.mark.parametrize("present", [np.ones(TOTAL, bool), SOME], ids=["all present", "some absent"])
 def test_all_pairs_are_weighed_from_the_right_end_to_the_right_end(present):
     scene = Scene(0, present)
-    weights = scene.weigh(0)
+    weights = scene.weigh(ALL)
     marks, states = scene.landmark_observation, scene.observation
     for i in range(TOTAL):
         for j in range(TOTAL):
@@ -119,9 +123,9 @@ def test_all_pairs_are_weighed_from_the_right_end_to_the_right_end(present):
 @given(seed=st.integers(0, 10_000), present=masks)
 def test_as_many_neighbours_as_landmarks_give_the_full_graph(seed, present):
     scene = Scene(seed, present)
-    for ours, full in zip(scene.weigh(TOTAL), scene.weigh(0), strict=True):
+    for ours, full in zip(scene.weigh(TOTAL), scene.weigh(ALL), strict=True):
         np.testing.assert_allclose(ours, full, rtol=1e-5)
-    for more, full in zip(scene.weigh(TOTAL + 5), scene.weigh(0), strict=True):
+    for more, full in zip(scene.weigh(TOTAL + 5), scene.weigh(ALL), strict=True):
         np.testing.assert_allclose(more, full, rtol=1e-5)
 
 
@@ -131,7 +135,7 @@ def test_with_few_neighbours_the_weights_equal_those_of_the_full_graph(seed, pre
     """To a goal: the nearest two by coverage and the nearest by novelty. From a state: three, if there are as many."""
     near = 3
     scene = Scene(seed, present)
-    ours, full = scene.weigh(near), scene.weigh(0)
+    ours, full = scene.weigh(near), scene.weigh(ALL)
     places = scene.landmark_observation[:, :GOAL].astype(np.float64)
 
     def nearest(point: np.ndarray, kinds: tuple[bool, bool], count: int) -> set[int]:
@@ -159,14 +163,14 @@ def test_with_few_neighbours_the_weights_equal_those_of_the_full_graph(seed, pre
 
 
 _graph = jax.jit(planner.build_graph, static_argnums=(0, 1))
-_plan_in = jax.jit(planner.plan, static_argnums=(0, 1))
+_plan_in = jax.jit(planner.plan, static_argnums=(0, 1, 4))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _cut_ends(
     config: LandmarksConfig, distance: planner.Distance, graph: planner.Graph, query: planner.Query
 ) -> planner.EndpointEdges:
-    return planner.cut_endpoints(config, planner.endpoint_edges(config, distance, graph, query))
+    return planner.cut_endpoints(config, planner.endpoint_edges(config, distance, graph, query, ALL))
 
 
 def test_few_edges_find_nearly_the_shortest_paths():
@@ -186,7 +190,7 @@ def test_few_edges_find_nearly_the_shortest_paths():
     by_first = np.column_stack([np.asarray(full.state_landmark) + on.T, full.state_goal])
     shortest = by_first.min(1)
     for neighbours, longer in ((4, 1.2), (8, 1.1)):
-        chosen = _plan_in(rules(CUTOFF / 3, neighbours), distance, graph, query).index
+        chosen = _plan_in(rules(CUTOFF / 3), distance, graph, query, neighbours).index
         near_enough = by_first[np.arange(200), chosen] <= longer * shortest
         assert near_enough.mean() > 0.95, neighbours
 
@@ -306,18 +310,18 @@ def test_the_random_graphs_have_all_kinds():
     assert kinds == {0, 1}
 
 
-@pytest.mark.parametrize("neighbours", [0, 2, TOTAL])
+@pytest.mark.parametrize("neighbours", [ALL, 2, TOTAL])
 @pytest.mark.parametrize("cutoff", [3.0, 10.0, 1000.0])
 def test_the_whole_plan_against_a_plain_model(neighbours, cutoff, monkeypatch):
     """From points to selection; with few neighbours, pairs that are not weighed are the last resort."""
     monkeypatch.setattr(f"{__name__}.CUTOFF", cutoff)
-    config = rules(cutoff, neighbours)
+    config = rules(cutoff)
     for seed in range(5):
         scene = Scene(seed, SOME)
         state = jnp.asarray(scene.observation)
         query = planner.Query(state, state[:, :GOAL], jnp.asarray(scene.desired))
-        weights = _weigh(config, scene.landmarks, query)
-        selection = _plan(config, distance, scene.landmarks, query)
+        weights = _weigh(config, scene.landmarks, query, neighbours)
+        selection = _plan(config, distance, scene.landmarks, query, neighbours)
         for b in range(BATCH):
             by_first, index = plain_model(weights, SOME, b), int(selection.index[b])
             weighed = {i: cost for i, cost in by_first.items() if cost[1] < planner.UNWEIGHED}
@@ -343,17 +347,16 @@ def squared(observation: jax.Array, achieved: jax.Array, target: jax.Array) -> j
     return jnp.sum(jnp.square(target - achieved), axis=-1)
 
 
-def plan(scene, *, cutoff=1e3, within=0.0, neighbours=0, distance=squared, **options: Any) -> planner.Selection:
+def plan(scene, *, cutoff=1e3, within=0.0, neighbours=ALL, distance=squared) -> planner.Selection:
     landmarks, *query = scene
-    config = rules(cutoff, neighbours, within, **options)
-    return _plan(config, distance, landmarks, planner.Query(*query))
+    return _plan(rules(cutoff, within), distance, landmarks, planner.Query(*query), neighbours)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=(0, 1, 4))
 def _plan(
-    config: LandmarksConfig, distance: planner.Distance, landmarks: Landmarks, query: planner.Query
+    config: LandmarksConfig, distance: planner.Distance, landmarks: Landmarks, query: planner.Query, neighbours: int
 ) -> planner.Selection:
-    return planner.plan(config, distance, planner.build_graph(config, distance, landmarks), query)
+    return planner.plan(config, distance, planner.build_graph(config, distance, landmarks), query, neighbours)
 
 
 def test_each_state_gets_the_first_landmark_towards_its_own_goal():
@@ -374,7 +377,7 @@ def test_the_goal_itself_when_it_is_near_enough():
 def test_without_any_landmark_the_goal_is_selected():
     landmarks, *rest = line_scene([0, 0], [0, 0], [50, 1])
     scene = (landmarks._replace(present=jnp.zeros(2, bool)), *rest)
-    for neighbours in (0, 1):
+    for neighbours in (ALL, 1):
         selection = plan(scene, cutoff=5.0, neighbours=neighbours)
         assert selection.index.tolist() == [2, 2]
         np.testing.assert_array_equal(selection.point, scene[3])
@@ -415,7 +418,7 @@ def test_a_gap_between_landmarks_is_seen_and_crossed():
 def test_absent_landmarks_are_never_selected():
     landmarks, *rest = line_scene([1, 1.5, 2, 3], [0], [4])
     present = jnp.array([False, False, True, False])
-    for neighbours in (0, 1, 3):
+    for neighbours in (ALL, 1, 3):
         assert plan((landmarks._replace(present=present), *rest), neighbours=neighbours).index.tolist() == [2]
 
 

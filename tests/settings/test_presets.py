@@ -141,7 +141,6 @@ PAPER: dict[str, tuple[str, Any]] = {
     "landmarks.pool": (SILENT, 1_000),
     "landmarks.cutoff": (TABLE_3, by_task(38.0, 38.0, 38.0, 15.0)),
     "landmarks.goal_within": (SILENT, by_task(10.0, 10.0, 10.0, 5.0)),
-    "landmarks.neighbours": ("section 4.2: all nodes; nearly the same", 20),
     "landmarks.pseudo": ("section 4.3, eq. 7", "fixed"),
     "landmarks.shift": (TABLE_3, by_task(0.5, 2.0, 2.0, 1.0)),
     "landmarks.start": (SETUP, 60_000),

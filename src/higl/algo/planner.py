@@ -23,6 +23,9 @@ from higl.settings.config import LandmarksConfig
 _CUT_PENALTY = 1e3
 # Cost of a pair whose weight was not computed: the last resort.
 UNWEIGHED = 2.0**40
+# Most promising landmarks connected to each state and goal. The paper's graph is complete; weighing all edges took 5 of
+# the 8 seconds of an episode. With 15, another landmark was selected for 0.1% of the states (docs/performance.md).
+NEIGHBOURS = 20
 
 # (observation [P, O], achieved [P, G], target [P, G]) -> distance [P]
 Distance = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
@@ -82,9 +85,11 @@ def guide(config: LandmarksConfig, distance: Distance, graph: Graph, query: Quer
     return pseudo_landmark(config, query.achieved, selection.point), info
 
 
-def plan(config: LandmarksConfig, distance: Distance, graph: Graph, query: Query) -> Selection:
+def plan(
+    config: LandmarksConfig, distance: Distance, graph: Graph, query: Query, neighbours: int = NEIGHBOURS
+) -> Selection:
     """Return the first landmark on the shortest path from each state to its goal."""
-    return select(config, graph, endpoint_edges(config, distance, graph, query), query.desired)
+    return select(config, graph, endpoint_edges(config, distance, graph, query, neighbours), query.desired)
 
 
 def pseudo_landmark(config: LandmarksConfig, achieved: jax.Array, selected: jax.Array) -> jax.Array:
@@ -149,22 +154,24 @@ def path_lengths(edges: jax.Array) -> jax.Array:
 # ---- the edges of states and goals -----------------------------------------------------------------------------------
 
 
-def endpoint_edges(config: LandmarksConfig, distance: Distance, graph: Graph, query: Query) -> EndpointEdges:
-    """Weigh the edges that leave states and those that lead to goals, `neighbours` of each (0: all).
+def endpoint_edges(
+    config: LandmarksConfig, distance: Distance, graph: Graph, query: Query, neighbours: int = NEIGHBOURS
+) -> EndpointEdges:
+    """Weigh the edges that leave states and those that lead to goals, `neighbours` of each.
 
     Pairs that are not weighed cost `UNWEIGHED`.
     """
-    landmark_goal, state_goal = _weigh_goals(config, distance, graph.landmarks, query)
-    outgoing = _promising(config, graph, query, landmark_goal)
+    landmark_goal, state_goal = _weigh_goals(distance, graph.landmarks, query, neighbours)
+    outgoing = _promising(config, graph, query, landmark_goal, neighbours)
     state_landmark = _dense(graph.landmarks, outgoing, _weigh_states(distance, graph.landmarks, query, outgoing))
     return EndpointEdges(state_landmark, landmark_goal, state_goal)
 
 
 def _weigh_goals(
-    config: LandmarksConfig, distance: Distance, landmarks: Landmarks, query: Query
+    distance: Distance, landmarks: Landmarks, query: Query, neighbours: int
 ) -> tuple[jax.Array, jax.Array]:
     """Weigh the edges to each goal: from the landmarks near it [M, B], and directly from its state [B]."""
-    incoming = _near_goals(config, landmarks, query.desired)
+    incoming = _near_goals(landmarks, query.desired, neighbours)
     sources = incoming.ravel()
     weights = distance(
         jnp.concatenate([landmarks.observation[sources], query.observation]),
@@ -193,45 +200,43 @@ def _dense(landmarks: Landmarks, places: jax.Array, weights: jax.Array) -> jax.A
     return empty.at[jnp.arange(batch)[:, None], places].set(weights)
 
 
-def _weighs_all(config: LandmarksConfig, landmarks: Landmarks) -> bool:
-    return not 0 < config.neighbours < landmarks.present.shape[0]
-
-
 def _every_landmark(landmarks: Landmarks, batch: int) -> jax.Array:
     total = landmarks.present.shape[0]
     return jnp.broadcast_to(jnp.arange(total), (batch, total))
 
 
-def _near_goals(config: LandmarksConfig, landmarks: Landmarks, desired: jax.Array) -> jax.Array:
+def _near_goals(landmarks: Landmarks, desired: jax.Array, neighbours: int) -> jax.Array:
     """Return the indices of the landmarks near each goal [B, G]: [B, N].
 
     One third are the nearest novelty landmarks, the others the nearest coverage landmarks: novelty landmarks lie in
     clusters, and a cluster whose members were only connected to each other would be cut off from the rest. Where one
     kind has too few, the nearest of the other kind take their place (an index may then occur twice).
     """
-    if _weighs_all(config, landmarks):
+    if neighbours >= landmarks.present.shape[0]:
         return _every_landmark(landmarks, desired.shape[0])
-    by_novelty = config.neighbours // 3
+    by_novelty = neighbours // 3
     square = squared_distance(landmarks.achieved[None], desired[:, None])
     behind = jnp.where(landmarks.novel, 1.0 + jnp.max(square), 0.0)
     square = jnp.where(landmarks.present, square, jnp.inf)
-    coverage = jax.lax.top_k(-(square + behind), config.neighbours - by_novelty)[1]
+    coverage = jax.lax.top_k(-(square + behind), neighbours - by_novelty)[1]
     novelty = jax.lax.top_k(behind - square, by_novelty)[1]
     return jnp.concatenate([coverage, novelty], axis=1)
 
 
-def _promising(config: LandmarksConfig, graph: Graph, query: Query, landmark_goal: jax.Array) -> jax.Array:
+def _promising(
+    config: LandmarksConfig, graph: Graph, query: Query, landmark_goal: jax.Array, neighbours: int
+) -> jax.Array:
     """Return the indices of the landmarks that promise the shortest paths from each state: [B, N].
 
     The promised length is that of the path from the landmark on, plus an estimate of the way there.
     """
     landmarks = graph.landmarks
-    if _weighs_all(config, landmarks):
+    if neighbours >= landmarks.present.shape[0]:
         return _every_landmark(landmarks, query.achieved.shape[0])
     to_goal = _lengths_to_goals(graph, _cut(config, landmark_goal, keep_along=0))
     away = jnp.sqrt(squared_distance(landmarks.achieved[None], query.achieved[:, None]))
     length = _cut(config, graph.weight_per_distance * away, keep_along=None) + to_goal.T
-    return jax.lax.top_k(-jnp.where(landmarks.present, length, jnp.inf), config.neighbours)[1]
+    return jax.lax.top_k(-jnp.where(landmarks.present, length, jnp.inf), neighbours)[1]
 
 
 # ---- the cut-off -----------------------------------------------------------------------------------------------------

@@ -212,7 +212,7 @@ class Bench:
         self.tell("planner")
         config, batch = self.config.landmarks, self.config.high.batch_size
         total = config.coverage + config.novelty
-        near = min(config.neighbours or total, total)
+        near = min(planner.NEIGHBOURS, total)
         networks = self.learner.state.low.networks
 
         def flops(pairs: int) -> float:

@@ -1,8 +1,7 @@
 """The settings of a run: frozen data that imports nothing else of the package.
 
 Each setting stands here once, with the paper's number for Ant Maze (U-shape) as its default. Settings that the paper
-does not have are off; `landmarks.neighbours` is so large that it hardly matters. `presets/paper.toml` holds what
-differs for other tasks, `presets/best.toml` what we changed.
+does not have are off. `presets/paper.toml` holds what differs for other tasks, `presets/best.toml` what we changed.
 """
 
 from __future__ import annotations
@@ -158,10 +157,6 @@ class LandmarksConfig:
     """Longest edge of the graph without a penalty, gamma_dist, in units of the low level's value."""
     goal_within: float = 10.0
     """Distance, in units of the low level's value, within which the goal is selected instead of a landmark."""
-    # The paper's graph is complete. At 103,000 steps of Ant Maze U with its numbers (graded cut), 15 neighbours chose
-    # another landmark for 0.1% of the states (benchmarks/near_pairs.py).
-    neighbours: int = 20
-    """Number of most promising landmarks connected to each state and goal (0: all)."""
     pseudo: Literal["fixed", "capped", "automatic", "raw"] = "fixed"
     """Where the pseudo-landmark lies: at `shift` (fixed), at `shift` but not beyond the landmark (capped), at the mean
     distance of the landmarks (automatic), or at the landmark (raw)."""

@@ -141,7 +141,7 @@ _RANGES = {
     ),
     _AT_LEAST_0: (
         "hidden_entries angles critic_weight_decay exploration target_noise target_noise_clip relabel_candidates "
-        "coverage novelty neighbours start coefficient margin delta similarity goal_within shift random_steps "
+        "coverage novelty start coefficient margin delta similarity goal_within shift random_steps "
         "random_sigma average"
     ),
     _SHARE: "discount soft_update exchange",
