@@ -52,7 +52,7 @@ def action_of(actor, x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("scheme", ["relative", "absolute"])
 def test_relabelling_against_a_loop(scheme):
-    config = HighConfig(subgoals=scheme, relabel=True, relabel_candidates=10)
+    config = HighConfig(subgoals=scheme, relabel=True)
     limit = np.array([2.0, 1.5], np.float32)
     visible = np.array([0, 0, 1, 1], np.float32)
     view = low_view(LowConfig(hidden_entries=(0, 1)), no_statistics(OBSERVATION))

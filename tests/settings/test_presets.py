@@ -116,7 +116,6 @@ PAPER: dict[str, tuple[str, Any]] = {
     "high.random_steps": (OFF, 0),
     "high.random_sigma": (OFF, 2.0),
     "high.relabel": (OFF, False),
-    "high.relabel_candidates": (OFF, 10),
     "adjacency.degree": (TABLE_3, by_task(7, 5, 5, 5)),
     "adjacency.cell": (SILENT, by_task(1.0, 1.0, 1.0, 0.1)),
     "adjacency.hidden": (f"{NETWORKS} (4 layers of 128)", (128, 128, 128)),

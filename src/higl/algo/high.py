@@ -14,6 +14,10 @@ from higl.algo.subgoals import Scheme, View, goal_transition, high_input, low_in
 from higl.algo.td3 import Batch, Info
 from higl.settings.config import Config, HighConfig
 
+# Random candidates for relabelling, besides the stored subgoal and the displacement achieved. HIRO's paper has eight;
+# the cost of relabelling grows with them.
+RELABEL_DRAWS = 10
+
 
 class Segment(NamedTuple):
     """The low level's steps in a segment, for relabelling: [m, ...]; `took_place` is 0 after the end of the episode."""
@@ -69,7 +73,7 @@ def relabel(
     """
     scheme: Scheme = config.subgoals
     reached = subgoal_towards(scheme, rows.next_achieved, rows.achieved)
-    shape = (config.relabel_candidates, *reached.shape)
+    shape = (RELABEL_DRAWS, *reached.shape)
     draws = reached + 0.5 * limit * jax.random.normal(key, shape)
     candidates = jnp.concatenate([rows.subgoal[None], reached[None], draws])
     candidates = jnp.clip(candidates, -limit, limit).at[0].set(rows.subgoal)

@@ -30,7 +30,7 @@ from higl.algo import planner
 from higl.algo.adjacency import CALL_BATCHES, epoch_batches
 from higl.algo.episodes import collect_episode
 from higl.algo.forward import MLP
-from higl.algo.high import relabel
+from higl.algo.high import RELABEL_DRAWS, relabel
 from higl.algo.landmarks import Landmarks, sample_landmarks
 from higl.algo.learner import Learner, LearnerState
 from higl.algo.policy import Spaces
@@ -194,7 +194,7 @@ class Bench:
         batch = config.high.batch_size
         parts = []
         if config.high.relabel:
-            rows = batch * config.high.period * (config.high.relabel_candidates + 2)
+            rows = batch * config.high.period * (RELABEL_DRAWS + 2)
             flops = mlp_flops(state.low.networks.actor, rows)
             seconds = self._loop("relabel", self._relabel)
             parts.append(Stage("relabel", seconds, per_step, flops, "high update"))

@@ -87,8 +87,6 @@ class HighConfig(LevelConfig):
     relabel: bool = False
     """Replace stored subgoals by those that make the stored actions most likely under the current low-level policy
     (HIRO)."""
-    relabel_candidates: int = 10
-    """Random candidates for relabelling, besides the stored subgoal and the achieved displacement."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -140,7 +140,7 @@ _RANGES = {
         "reward_scale epsilon cutoff"
     ),
     _AT_LEAST_0: (
-        "hidden_entries angles critic_weight_decay exploration target_noise target_noise_clip relabel_candidates "
+        "hidden_entries angles critic_weight_decay exploration target_noise target_noise_clip "
         "coverage novelty start coefficient margin delta similarity goal_within shift random_steps "
         "random_sigma average"
     ),
