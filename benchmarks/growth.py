@@ -120,8 +120,7 @@ def step_seconds(learner) -> float:
     # As many high-level updates as after an episode of 500 steps, which share one graph.
     seconds += best_time(lambda: learner.train_high(key, jnp.asarray(UPDATES))) / (UPDATES * period)
     if learner.config.uses_novelty:
-        steps = 1 if learner.config.novelty.updates == "step" else period
-        seconds += best_time(lambda: learner.train_novelty(key, jnp.asarray(10))) / (10 * steps)
+        seconds += best_time(lambda: learner.train_novelty(key, jnp.asarray(10))) / 10
     return seconds
 
 

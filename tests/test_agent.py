@@ -292,7 +292,7 @@ def test_an_interrupted_agent_learns_on(trained):
         learned.learn(160, callback=interrupt)
     assert signal.getsignal(signal.SIGINT) is before
     assert learned.steps == 60
-    assert int(learned.learner.state.low.updates) == 60
+    assert int(learned.learner.state.low.actor_optimiser[0].count) == 60
     np.testing.assert_array_equal(actions(learned.learn(100)), actions(trained))
 
 
@@ -358,9 +358,9 @@ def test_a_full_file_must_hold_every_setting(trained, tmp_path):
     write_arrays(file, metadata | {"config": json.dumps(settings | {"grady": 1})}, arrays)
     with pytest.raises(PolicyFileError, match=r"agent.safetensors: unknown setting grady"):
         higl.HIGL.load(file, make)
-    del settings["greedy"], settings["landmarks"]["central"]
+    del settings["precision"], settings["landmarks"]["pool"]
     write_arrays(file, metadata | {"config": json.dumps(settings)}, arrays)
-    with pytest.raises(PolicyFileError, match=r"agent.safetensors: missing settings greedy, landmarks.central"):
+    with pytest.raises(PolicyFileError, match=r"agent.safetensors: missing settings precision, landmarks.pool"):
         higl.HIGL.load(file, make)
 
 
@@ -446,14 +446,13 @@ def test_several_environments_at_once():
     first = agent(num_envs=3).learn(100, callback=lambda metrics: heard.append(dict(metrics)))
     assert [m["episode"] for m in heard if "episode/success" in m] == [1, 2, 3, 4, 5, 6]
     assert first.steps == 120
-    assert int(first.learner.state.low.updates) == 120
+    assert int(first.learner.state.low.actor_optimiser[0].count) == 120
     np.testing.assert_array_equal(actions(first), actions(agent(num_envs=3).learn(100)))
     with pytest.raises(SettingsError, match="function that makes it"):
         higl.HIGL(make(), verbose=False, num_envs=2, **TINY).learn(10)
 
 
-@pytest.mark.parametrize("greedy", [0.0, 1.0])
-def test_greedy_episodes_are_trained_on_once_subgoals_are_no_longer_random(monkeypatch, greedy):
+def test_training_explores_and_evaluation_does_not(monkeypatch):
     explored = []
 
     def collect(env, policy, seed, *, explore):
@@ -463,21 +462,20 @@ def test_greedy_episodes_are_trained_on_once_subgoals_are_no_longer_random(monke
     for module in ("loop", "measure"):
         monkeypatch.setattr(f"higl.run.{module}.collect_episode", collect)
     high = SMALL.get("high", {}) | {"random_steps": 40}
-    agent(greedy=greedy, high=high, evaluation={"every": 1_000, "episodes": 1}).learn(100)
-    # Five training episodes of 20 steps, then the evaluation at the end.
-    assert explored == [True, True, *[greedy == 0.0] * 3, False]
+    agent(high=high, evaluation={"every": 1_000, "episodes": 1}).learn(100)
+    # Five training episodes of 20 steps, of which two have random subgoals, then the evaluation at the end.
+    assert explored == [*[True] * 5, False]
 
 
-@pytest.mark.parametrize("explore", [[True, True], [True, False], [False, False]])
-def test_a_batched_episode_is_the_single_one(trained, explore):
+def test_a_batched_episode_is_the_single_one(trained):
     from higl.algo.episodes import collect_episodes
     from higl.envs.adapt import make_vector
 
     env = make_vector([make, lambda: ReachEnv(2, steps=13)])
-    together = collect_episodes(env, trained.policy, [4, 5], explore=explore)
+    together = collect_episodes(env, trained.policy, [4, 5])
     assert [len(episode) for episode in together] == [20, 13]
-    for seed, steps, draws, batched in zip((4, 5), (20, 13), explore, together, strict=True):
-        alone = collect_episode(ReachEnv(2, steps=steps), trained.policy, seed, explore=draws)
+    for seed, steps, batched in zip((4, 5), (20, 13), together, strict=True):
+        alone = collect_episode(ReachEnv(2, steps=steps), trained.policy, seed, explore=True)
         for name in ("observation", "achieved", "desired", "subgoal", "action", "reward", "success"):
             np.testing.assert_allclose(getattr(batched, name), getattr(alone, name), atol=1e-4)
         assert batched.truncated == alone.truncated

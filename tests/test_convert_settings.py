@@ -30,7 +30,7 @@ def shipped(tmp_path) -> Path:
 
 @pytest.fixture
 def old(shipped) -> Path:
-    """The folder as an earlier version wrote it: without `landmarks.central`, with `low.gone`, in format 1."""
+    """The folder as an earlier version wrote it: without `low.normalise`, with `low.gone`, in format 1."""
     write_old_settings(shipped)
     facts = json.loads((shipped / FACTS).read_text())
     (shipped / FACTS).write_text(json.dumps(facts | {"format": 1}, indent=1) + "\n")
@@ -39,7 +39,7 @@ def old(shipped) -> Path:
 
 def write_old_settings(folder: Path) -> None:
     settings = tomllib.loads((folder / CONFIG).read_text())
-    del settings["landmarks"]["central"]
+    del settings["low"]["normalise"]
     settings["low"]["gone"] = 3
     (folder / CONFIG).write_text(tomli_w.dumps(settings))
     metadata, arrays = read_arrays(folder / POLICY)
@@ -50,8 +50,8 @@ def test_an_old_folder_becomes_what_it_would_be_today(old):
     with pytest.raises(RunFolderError):
         read_facts(old)
     today = pretrained.pretrained_run("point-maze")
-    central = str(read_config(today).landmarks.central).lower()
-    assert main([str(old), "--set", f"landmarks.central={central}", "--drop", "low.gone"]) == 0
+    normalise = str(read_config(today).low.normalise).lower()
+    assert main([str(old), "--set", f"low.normalise={normalise}", "--drop", "low.gone"]) == 0
     for name in (CONFIG, FACTS):
         assert (old / name).read_bytes() == (today / name).read_bytes()
     (metadata, arrays), (expected, weights) = read_arrays(old / POLICY), read_arrays(today / POLICY)
@@ -72,10 +72,10 @@ def test_stored_values_are_kept(shipped, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--drop", "low.gone"], "missing setting landmarks.central"),
-        (["--set", "landmarks.central=true"], "unknown setting low.gone"),
-        (["--set", "landmarks.central=4", "--drop", "low.gone"], "landmarks.central = 4: expected true or false"),
-        (["--set", "landmarks.central"], "expected NAME=VALUE"),
+        (["--drop", "low.gone"], "missing setting low.normalise"),
+        (["--set", "low.normalise=true"], "unknown setting low.gone"),
+        (["--set", "low.normalise=4", "--drop", "low.gone"], "low.normalise = 4: expected true or false"),
+        (["--set", "low.normalise"], "expected NAME=VALUE"),
     ],
 )
 def test_nothing_is_written_after_an_error(old, options, message, capsys):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -15,12 +13,10 @@ from gymnasium.spaces import Box, Dict, Discrete
 from support.reach import ReachEnv, SilentReachEnv
 
 import higl
-from higl.algo.episodes import explores
 from higl.envs.adapt import EndsInInfo, make_vector, wrap_goal
 from higl.envs.check import check_env
 from higl.envs.make import make_env
 from higl.errors import TaskError
-from higl.settings.config import Config
 
 GOAL = Box(-np.inf, np.inf, (2,), np.float64)
 
@@ -204,15 +200,6 @@ def test_wrap_goal_makes_a_goal_environment():
     assert not np.shares_memory(observation["desired_goal"], first["desired_goal"])
     near = abs(observation["achieved_goal"][0]) < 0.2
     assert (info["is_success"], reward) == (near, 0.0 if near else -1.0)
-
-
-def test_goals_do_not_depend_on_which_episodes_are_greedy():
-    env = pendulum(desired=lambda rng: rng.uniform(-1, 1, 1))
-    config, acting = replace(Config(), greedy=0.25), SimpleNamespace(random_subgoals=False)
-    goals = np.array([env.reset(seed=seed)[0]["desired_goal"][0] for seed in range(300)])
-    greedy = np.array([not explores(config, acting, seed) for seed in range(300)])
-    assert 0.15 < greedy.mean() < 0.35
-    assert 0.1 < (goals[greedy] < -0.5).mean() < 0.4
 
 
 def test_wrap_goal_takes_a_reward_and_draws_goals_from_the_seed():

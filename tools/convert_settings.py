@@ -1,6 +1,6 @@
 """Convert stored settings after a setting was added or dropped in `settings/config.py`.
 
-    python tools/convert_settings.py results src/higl/pretrained --set landmarks.central=false --drop landmarks.middle
+    python tools/convert_settings.py results src/higl/pretrained --set low.normalise=false --drop landmarks.middle
 
 Below the given folders it rewrites the settings in `config.toml` and `policy.safetensors` (with its checksum), and the
 format version of these policies, of `run.json` and of `facts.json`. It writes nothing unless every file can be

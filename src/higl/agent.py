@@ -64,7 +64,7 @@ class Agent:
         novelty: Settings of random network distillation.
         landmarks: Settings of landmarks and planner, such as `{"coverage": 10, "novelty": 10}`.
         evaluation: Settings of the evaluations during training, such as `{"every": 1000, "episodes": 10}`.
-        settings: Any other setting: `greedy`, `time_limit`, `observe_achieved`; or one by its dotted name,
+        settings: Any other setting: `precision`, `time_limit`, `observe_achieved`; or one by its dotted name,
             `**{"landmarks.coverage": 10}`. The page "Settings" lists them all.
 
     Settings that depend on the environment are derived from its spaces and a few random episodes, and printed; only

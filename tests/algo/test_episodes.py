@@ -13,7 +13,6 @@ from higl.algo.episodes import (
     Episode,
     collect_episode,
     collect_episodes,
-    explores,
     high_rows,
     in_units,
     low_rows,
@@ -160,17 +159,6 @@ def test_without_exploration_there_is_no_noise():
     one = collect_episode(env, random_policy(CONFIG), 3, explore=False)
     action = random_policy(CONFIG).act(one.observation[:-1], one.subgoal, None)
     np.testing.assert_allclose(one.action, action, atol=1e-6)
-
-
-def test_the_share_of_greedy_episodes_is_that_of_the_settings():
-    acting, seeds = random_policy(CONFIG), range(4_000)
-    for share in (0.0, 0.25, 1.0):
-        config = replace(CONFIG, greedy=share)
-        greedy = [not explores(config, acting, seed) for seed in seeds]
-        assert np.mean(greedy) == pytest.approx(share, abs=0.03)
-        assert greedy == [not explores(config, acting, seed) for seed in seeds]
-    acting.random_subgoals = True
-    assert all(explores(config, acting, seed) for seed in seeds)
 
 
 def test_the_end_of_the_task_ends_the_episode():
@@ -334,10 +322,10 @@ def test_episodes_at_once_walk_a_map_as_they_would_one_by_one(explore, kind):
     acting = with_map(WALKED, kind)
     lengths = (30, 17)
     env = make_vector([lambda: PointEnv(steps=30), lambda: PointEnv(steps=17)])
-    together = collect_episodes(env, acting, [4, 5], explore=explore)
+    together = collect_episodes(env, acting, [4, 5])
     assert [len(episode) for episode in together] == [30, 17]
-    for seed, steps, draws, batched in zip((4, 5), lengths, explore, together, strict=True):
-        alone = collect_episode(PointEnv(steps=steps), acting, seed, explore=draws)
+    for seed, steps, batched in zip((4, 5), lengths, together, strict=True):
+        alone = collect_episode(PointEnv(steps=steps), acting, seed, explore=True)
         for name in ("observation", "achieved", "desired", "subgoal", "action", "reward", "success"):
             np.testing.assert_allclose(getattr(batched, name), getattr(alone, name), atol=1e-4, err_msg=name)
         np.testing.assert_array_equal(batched.begins, alone.begins)

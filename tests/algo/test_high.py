@@ -52,7 +52,7 @@ def action_of(actor, x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("scheme", ["relative", "absolute"])
 def test_relabelling_against_a_loop(scheme):
-    config = HighConfig(subgoals=scheme, relabel=True, relabel_candidates=10)
+    config = HighConfig(subgoals=scheme, relabel=True)
     limit = np.array([2.0, 1.5], np.float32)
     visible = np.array([0, 0, 1, 1], np.float32)
     view = low_view(LowConfig(hidden_entries=(0, 1)), no_statistics(OBSERVATION))
@@ -109,13 +109,14 @@ def test_a_subgoal_that_explains_the_actions_is_not_relabelled():
 STRETCH = (Layer(jnp.diag(jnp.array([2.0, 3.0])), jnp.zeros(2)),)
 
 
-def loss_of(config: Config, achieved: jax.Array, pseudo: jax.Array, *, planning: bool = True) -> Any:
+def loss_of(config: Config, achieved: jax.Array, pseudo: jax.Array) -> Any:
     """Return the landmark loss as a function of subgoals, with the embedding above."""
-    return partial(high.landmark_loss, config, STRETCH, achieved, pseudo, jnp.asarray(planning))
+    return partial(high.landmark_loss, config, STRETCH, achieved, pseudo)
 
 
 def weighted(coefficient: float, margin: float, scheme: Any = "relative") -> Config:
-    return Config(landmarks=LandmarksConfig(coefficient=coefficient, margin=margin), high=HighConfig(subgoals=scheme))
+    landmarks, adjacency = LandmarksConfig(coefficient=coefficient), AdjacencyConfig(margin=margin)
+    return Config(landmarks=landmarks, adjacency=adjacency, high=HighConfig(subgoals=scheme))
 
 
 def test_landmark_loss_by_hand():
@@ -149,24 +150,6 @@ def test_a_subgoal_at_the_pseudo_landmark_has_gradient_zero_not_nan():
     achieved, pseudo = jnp.zeros((1, 2)), jnp.array([[3.0, 0.0]])
     gradient = jax.grad(lambda subgoal: loss_of(weighted(1.0, 0.0), achieved, pseudo)(subgoal)[0])(pseudo)
     np.testing.assert_array_equal(gradient, [[0.0, 0.0]])
-
-
-@pytest.mark.parametrize(
-    ("algo", "planning", "margin"),
-    [("higl", True, 0.5), ("higl", False, 1.5), ("hrac", True, 1.5), ("hrac", False, 1.5)],
-)
-def test_the_free_margin_is_that_of_landmarks_only_while_planning(algo, planning, margin):
-    config = Config(algo=algo, landmarks=LandmarksConfig(margin=0.5), adjacency=AdjacencyConfig(margin=1.5))
-    assert float(high.free_margin(config, jnp.asarray(planning))) == margin
-
-
-def test_the_landmark_loss_measures_in_the_goal_space_by_setting():
-    """In cells, whatever the adjacency network says; otherwise, and for HRAC, by its embeddings."""
-    points = jnp.array([[1.0, 2.0], [0.5, -1.5]])
-    for algo, measure in (("higl", "goal"), ("higl", "adjacency"), ("hrac", "goal")):
-        config = Config(algo=algo, landmarks=LandmarksConfig(measure=measure), adjacency=AdjacencyConfig(cell=0.5))
-        scale = [2.0, 2.0] if (algo, measure) == ("higl", "goal") else [2.0, 3.0]
-        np.testing.assert_allclose(high.embed(config, STRETCH, points), points * np.array(scale), rtol=1e-6)
 
 
 def test_high_batch_by_hand():

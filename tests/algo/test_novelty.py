@@ -102,7 +102,7 @@ def test_novelty_by_hand():
         return hidden @ np.asarray(network[1].weight) + np.asarray(network[1].bias)
 
     expected = np.linalg.norm(output(state.predictor) - output(state.target), axis=1)
-    scores = nov.novelty(config, state, jnp.asarray(x), jnp.zeros((4, 2)))
+    scores = nov.novelty(state, jnp.asarray(x))
     np.testing.assert_allclose(scores, expected, rtol=1e-4)
 
 
@@ -114,7 +114,7 @@ def test_novelty_falls_where_the_predictor_is_trained_and_stays_elsewhere():
     unknown = jnp.asarray(rng.normal((-2, -2), 0.5, (128, 2)), jnp.float32)
 
     def score(state: nov.NoveltyState) -> tuple[float, float]:
-        return tuple(float(nov.novelty(config, state, x, x).mean()) for x in (known, unknown))
+        return tuple(float(nov.novelty(state, x).mean()) for x in (known, unknown))
 
     before = score(state)
     target = jax.device_get(state.target)
@@ -138,11 +138,9 @@ def test_the_predictor_and_its_target_start_different():
     assert state.queue.achieved.shape == (5, 2)
 
 
-@pytest.mark.parametrize("refreshes", [True, False])
-@pytest.mark.parametrize("space", ["state", "goal"])
-def test_an_update_of_the_queue_step_by_step(refreshes, space):
-    """Two blocks of an episode: refresh by setting, score, discard for both blocks, then enter both."""
-    config = NoveltyConfig(hidden=(6,), embedding=5, similarity=0.5, refresh=refreshes, space=space)
+def test_an_update_of_the_queue_step_by_step():
+    """Two blocks of an episode: score, discard for both blocks, then enter both. A stored state keeps its score."""
+    config = NoveltyConfig(hidden=(6,), embedding=5, similarity=0.5)
     state = nov.init_novelty(config, jax.random.key(0), 1, 1, SLOTS)
     stored = _update(empty_queue(), new_states([(0.0, 1.0), (10.0, 2.0)], 0))
     state = state._replace(queue=stored)
@@ -153,9 +151,6 @@ def test_an_update_of_the_queue_step_by_step(refreshes, space):
     # 10.0 is similar to a new state. 10.1 is similar to 10.3 of the same episode, and stays.
     np.testing.assert_allclose(np.sort(kept), [0.0, 10.1, 10.3], rtol=1e-6)
     score = dict(zip(kept.tolist(), np.asarray(queue.score[queue.filled]).tolist(), strict=True))
-    points = jnp.asarray(kept)[:, None]
-    names = jnp.where(points == 0, 0.0, points)  # the stored state's observation is its name, 0
-    expected = dict(zip(kept.tolist(), nov.novelty(config, state, names, points).tolist(), strict=True))
-    if not refreshes:
-        expected[0.0] = 1.0
+    fresh = nov.novelty(state, jnp.asarray(kept)[:, None])
+    expected = dict(zip(kept.tolist(), fresh.tolist(), strict=True)) | {0.0: 1.0}
     assert score == pytest.approx(expected, rel=1e-5)

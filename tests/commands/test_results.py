@@ -49,7 +49,7 @@ def test_the_page_is_not_written_into_a_folder_that_has_none(tmp_path, capsys, m
 
 
 def test_check_names_runs_that_are_not_of_the_preset_of_today(tmp_path, capsys):
-    for number, settings in enumerate([{}, {"greedy": 0.125}, {"low__exploration": 0.25, "seed": 1}]):
+    for number, settings in enumerate([{}, {"low__exchange": 0.125}, {"low__exploration": 0.25, "seed": 1}]):
         run = make_run(tmp_path / f"{number}", [0.5], **settings)
         assert main(["results", "add", str(run), "--results", str(tmp_path / "results")]) == 0
     capsys.readouterr()
@@ -57,9 +57,9 @@ def test_check_names_runs_that_are_not_of_the_preset_of_today(tmp_path, capsys):
     assert main(words) == 0, "their names say what differs"
     assert capsys.readouterr().out == "0 of 3 runs differ from the preset in more than their names say\n"
     place = tmp_path / "results" / "ant-maze-u-sparse"
-    (place / "higl-low-exploration0.25").rename(place / "higl-greedy0.5")
+    (place / "higl-low-exploration0.25").rename(place / "higl-exchange0.5")
     assert main(words) == 1
     first, last = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"{place / 'higl-greedy0.5' / 'seed-1'}: low.exploration = 0.25 -> ")
+    assert first.startswith(f"{place / 'higl-exchange0.5' / 'seed-1'}: low.exploration = 0.25 -> ")
     assert last.startswith("1 of 3 runs differ")
     assert main(["results", "check", "--results", str(tmp_path / "none")]) == 2

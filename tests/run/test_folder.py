@@ -79,12 +79,12 @@ def test_a_run_that_continues_keeps_the_columns_of_its_evaluations(tmp_path):
 def test_a_run_folder_must_hold_every_setting(folder):
     file = folder.path / "config.toml"
     content = file.read_text()
-    file.write_text("".join(line for line in content.splitlines(True) if not line.startswith(("central", "average"))))
-    missing = r"config\.toml: missing settings landmarks\.central, evaluation\.average$"
+    file.write_text("".join(line for line in content.splitlines(True) if not line.startswith(("pool", "average"))))
+    missing = r"config\.toml: missing settings landmarks\.pool, evaluation\.average$"
     with pytest.raises(RunFolderError, match=missing):
         read_config(folder.path)
-    file.write_text(content.replace("central", "centrall"))
-    with pytest.raises(RunFolderError, match=r"config\.toml: unknown setting landmarks\.centrall; did you mean"):
+    file.write_text(content.replace("pool", "pooll"))
+    with pytest.raises(RunFolderError, match=r"config\.toml: unknown setting landmarks\.pooll; did you mean"):
         read_config(folder.path)
 
 

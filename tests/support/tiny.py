@@ -99,7 +99,6 @@ SETTINGS = {
     "landmarks.novelty": 4,
     "landmarks.pool": 30,
     "landmarks.start": 60,
-    "landmarks.neighbours": 0,
     "evaluation.every": 60,
     "evaluation.episodes": 2,
 }

@@ -89,7 +89,7 @@ def tiny_config(**changes: Any) -> Config:
         ),
         adjacency=AdjacencyConfig(hidden=(16,), embedding=8, epochs=1, every=60, degree=3),
         novelty=NoveltyConfig(hidden=(16,), embedding=8, batch_size=16),
-        landmarks=LandmarksConfig(coverage=4, novelty=3, pool=50, start=40, neighbours=2, shift=2.0),
+        landmarks=LandmarksConfig(coverage=4, novelty=3, pool=50, start=40, shift=2.0),
     )
     return changed(config, **changes)
 

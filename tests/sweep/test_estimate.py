@@ -44,9 +44,8 @@ def test_damaged_step_times_are_measured_anew(tmp_path, content):
     [
         ("task", "ant-maze-w"),
         ("landmarks.coverage", 60),
-        ("landmarks.measure", "goal"),
         ("novelty.hidden", [30]),
-        ("low.policy_period", 2),
+        ("low.batch_size", 2),
         ("adjacency.every", 50_000),
         ("high.relabel", True),
     ],

@@ -20,9 +20,9 @@ from higl.algo.low import LowRow
 from higl.algo.policy import Policy, Spaces
 from higl.settings.config import Config
 
-# Second entry of the seeds: the streams of exploration and of the choice of greedy episodes differ from the
-# environment's own, which Gymnasium seeds like `default_rng(seed)`.
-_EXPLORATION, _GREEDY = 1, 2
+# Second entry of the seeds: the stream of exploration differs from the environment's own, which Gymnasium seeds like
+# `default_rng(seed)`.
+_EXPLORATION = 1
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,6 @@ def blank_episode(spaces: Spaces) -> Episode:
     )
 
 
-def explores(config: Config, policy: Policy, seed: int) -> bool:
-    """Return whether a training episode explores.
-
-    A share `greedy` of the episodes does not, once subgoals are no longer random.
-    """
-    return policy.random_subgoals or np.random.default_rng([seed, _GREEDY]).random() >= config.greedy
-
-
 def collect_episode(
     env: gymnasium.Env, policy: Policy, seed: int, *, explore: bool, goal: np.ndarray | None = None
 ) -> Episode:
@@ -144,28 +136,21 @@ def _success(info: dict[str, Any]) -> np.ndarray:
 
 
 class _Generators:
-    """One random generator per row of a batch: each row draws what it would draw alone, greedy rows draw zeros.
+    """One random generator per row of a batch, in `each`: every row draws what it would draw alone."""
 
-    `each` holds them, None for greedy rows.
-    """
-
-    def __init__(self, seeds: Sequence[int], explore: Sequence[bool]):
-        self.each = [
-            np.random.default_rng([seed, _EXPLORATION]) if draws else None
-            for seed, draws in zip(seeds, explore, strict=True)
-        ]
+    def __init__(self, seeds: Sequence[int]):
+        self.each = [np.random.default_rng([seed, _EXPLORATION]) for seed in seeds]
 
     def normal(self, mean: float, sigma: Any, shape: tuple[int, ...]) -> np.ndarray:
-        rows = [np.zeros(shape[1:]) if each is None else each.normal(mean, sigma, shape[1:]) for each in self.each]
-        return np.stack(rows)
+        return np.stack([each.normal(mean, sigma, shape[1:]) for each in self.each])
 
 
-def collect_episodes(env: VectorEnv, policy: Policy, seeds: list[int], *, explore: Sequence[bool]) -> list[Episode]:
-    """Run one episode in each environment of a vector environment (see `make_vector`), acting in batches.
+def collect_episodes(env: VectorEnv, policy: Policy, seeds: list[int]) -> list[Episode]:
+    """Run one episode, exploring, in each environment of a vector environment (see `make_vector`), acting in batches.
 
     Each equals what `collect_episode` returns for the same seed, apart from the rounding of batched products.
     """
-    rng: Any = _Generators(seeds, explore) if any(explore) else None
+    rng: Any = _Generators(seeds)
     observation, _ = cast(Any, env).reset(seed=seeds)  # a list is allowed, but not in the annotation
     states, state = [_float32(observation)], policy.begin(len(seeds))
     subgoals, actions, outcomes = [], [], []

@@ -23,23 +23,17 @@ MLP = tuple[Layer, ...]
 # How a layer multiplies: [..., in] -> [..., out]. `products.py` has faster ones for the compiled programs.
 Affine = Callable[[Array, Layer], Array]
 
-_NORM_EPSILON = 1e-5
-
 
 def affine(x: Array, layer: Layer) -> Array:
     """Return x W + b: [..., in] -> [..., out]. NumPy or JAX."""
     return x @ layer.weight + layer.bias
 
 
-def mlp(params: MLP, x: Array, *, layer_norm: bool = False, affine: Affine = affine) -> Array:
+def mlp(params: MLP, x: Array, *, affine: Affine = affine) -> Array:
     """Apply a network with ReLU between its layers: [..., in] -> [..., out]. Takes NumPy or JAX, returns the same."""
     xp = x.__array_namespace__()
     for layer in params[:-1]:
-        x = affine(x, layer)
-        if layer_norm:
-            x = x - xp.mean(x, axis=-1, keepdims=True)
-            x = x / xp.sqrt(xp.mean(x * x, axis=-1, keepdims=True) + _NORM_EPSILON)
-        x = xp.maximum(x, 0.0)
+        x = xp.maximum(affine(x, layer), 0.0)
     return affine(x, params[-1])
 
 

@@ -7,11 +7,16 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from higl.algo.forward import MLP, Affine, Array, actor_action, affine, mlp
+from higl.algo.adjacency import embedding_distance
+from higl.algo.forward import MLP, Affine, Array, actor_action, affine
 from higl.algo.nets import safe_norm
 from higl.algo.subgoals import Scheme, View, goal_transition, high_input, low_input, subgoal_target, subgoal_towards
 from higl.algo.td3 import Batch, Info
 from higl.settings.config import Config, HighConfig
+
+# Random candidates for relabelling, besides the stored subgoal and the displacement achieved. HIRO's paper has eight;
+# the cost of relabelling grows with them.
+RELABEL_DRAWS = 10
 
 
 class Segment(NamedTuple):
@@ -68,7 +73,7 @@ def relabel(
     """
     scheme: Scheme = config.subgoals
     reached = subgoal_towards(scheme, rows.next_achieved, rows.achieved)
-    shape = (config.relabel_candidates, *reached.shape)
+    shape = (RELABEL_DRAWS, *reached.shape)
     draws = reached + 0.5 * limit * jax.random.normal(key, shape)
     candidates = jnp.concatenate([rows.subgoal[None], reached[None], draws])
     candidates = jnp.clip(candidates, -limit, limit).at[0].set(rows.subgoal)
@@ -87,17 +92,17 @@ def relabel(
 
 
 def landmark_loss(
-    config: Config, network: MLP, achieved: jax.Array, pseudo: jax.Array, planning: jax.Array, subgoal: jax.Array
+    config: Config, network: MLP, achieved: jax.Array, pseudo: jax.Array, subgoal: jax.Array
 ) -> tuple[jax.Array, Info]:
     """Return the weighted landmark loss of subgoals [B, G]: eta * L_landmark (eq. 8, the second term of eq. 9).
 
-    L_landmark = max(||psi(g_pseudo) - psi(g)|| - epsilon_k, 0), averaged over the batch; eta is
-    `landmarks.coefficient`. `td3.actor_loss` adds it to the first term of eq. 9. With the current state as
-    pseudo-landmark it is HRAC's adjacency loss.
+    L_landmark = max(||psi(g_pseudo) - psi(g)|| - epsilon_k, 0), averaged over the batch; epsilon_k is
+    `adjacency.margin` and eta `landmarks.coefficient`. `td3.actor_loss` adds it to the first term of eq. 9. With the
+    current state as pseudo-landmark it is HRAC's adjacency loss.
     """
     target = subgoal_target(config.high.subgoals, subgoal, achieved)
-    distance = safe_norm(embed(config, network, pseudo) - embed(config, network, target))
-    excess = jnp.maximum(distance - free_margin(config, planning), 0.0)
+    distance = embedding_distance(network, pseudo, target)
+    excess = jnp.maximum(distance - config.adjacency.margin, 0.0)
     value = jnp.mean(excess)
     return config.landmarks.coefficient * value, {
         "landmark_loss": value,
@@ -105,23 +110,3 @@ def landmark_loss(
         "subgoal_distance": jnp.mean(safe_norm(target - achieved)),
         "pseudo_landmark_distance": jnp.mean(safe_norm(pseudo - achieved)),
     }
-
-
-def embed(config: Config, network: MLP, points: jax.Array) -> jax.Array:
-    """Return goal-space points [B, G] where the landmark loss measures distances.
-
-    That is psi, the adjacency network. With `landmarks.measure = "goal"` (HIGL only) it is the goal space, in cells.
-    """
-    if config.uses_landmarks and config.landmarks.measure == "goal":
-        return points / config.adjacency.cell
-    return mlp(network, points)
-
-
-def free_margin(config: Config, planning: jax.Array) -> jax.Array:
-    """Return the distance that the landmark loss leaves free: epsilon_k in eq. 8.
-
-    It is `landmarks.margin` around a pseudo-landmark, `adjacency.margin` around the current state.
-    """
-    if not config.uses_landmarks:
-        return jnp.asarray(config.adjacency.margin)
-    return jnp.where(planning, config.landmarks.margin, config.adjacency.margin)

@@ -28,10 +28,7 @@ class Landmarks(NamedTuple):
 def sample_landmarks(config: LandmarksConfig, buffer: Buffer, queue: Queue, key: jax.Array) -> Landmarks:
     """Return M_cov coverage landmarks from the low level's buffer, then M_nov novelty landmarks from the queue."""
     pool = sample_places(buffer, key, config.pool)
-    points = buffer.rows.achieved[pool]
-    chosen, real = farthest_points(points, config.coverage)
-    if config.central and config.coverage:
-        chosen = central_points(points, chosen)
+    chosen, real = farthest_points(buffer.rows.achieved[pool], config.coverage)
     places = pool[chosen]
     return Landmarks(
         jnp.concatenate([buffer.rows.observation[places], queue.observation]),
@@ -61,19 +58,3 @@ def farthest_points(points: jax.Array, count: int) -> tuple[jax.Array, jax.Array
     carry = (start, jnp.zeros(count, jnp.int32), jnp.zeros(count, bool))
     _, chosen, real = jax.lax.fori_loop(0, count, step, carry)
     return chosen, real
-
-
-def central_points(points: jax.Array, chosen: jax.Array) -> jax.Array:
-    """Replace each chosen point [count] by the point at the centre of its region: indices [count].
-
-    The region of a chosen point holds the points [N, G] that are nearer to it than to the other chosen ones. Farthest
-    points lie on the rim of the visited space, along walls and in corners, which are poor places to lead a body to.
-    This is one step of Lloyd's algorithm, restricted to existing points. It is not in the paper (`landmarks.central`).
-    """
-    nearest = jnp.argmin(squared_distance(points[:, None], points[chosen][None]), axis=1)
-    mine = nearest[None] == jnp.arange(len(chosen))[:, None]
-    share = mine / jnp.maximum(jnp.sum(mine, axis=1, keepdims=True), 1)
-    from_centre = squared_distance((share @ points)[:, None], points[None])
-    central = jnp.argmin(jnp.where(mine, from_centre, jnp.inf), axis=1)
-    # A chosen point that coincides with an earlier one has an empty region.
-    return jnp.where(jnp.any(mine, axis=1), central, chosen)

@@ -3,7 +3,7 @@
     1 remember    the episode's rows -> buffers, its states -> novelty queue; or its trajectory -> walked map
     2 low         n updates
     3 high        landmarks, graph, shortest paths; ceil(n / m) updates: sample, relabel, plan, pseudo-landmark, TD3
-    4 novelty     n or ceil(n / m) updates of the predictor (`novelty.updates`)
+    4 novelty     n updates of the predictor
     5 adjacency   every `adjacency.every` environment steps: cells -> pairs -> embedding
 
 With a walked map (`landmarks.graph`) only the first two take place: the map is the high level.
@@ -34,7 +34,7 @@ from higl.algo.high import HighRow, high_batch, landmark_loss, relabel
 from higl.algo.landmarks import sample_landmarks
 from higl.algo.low import exchange_subgoals, low_batch, low_distance
 from higl.algo.nets import tree_finite, zeros_like_result
-from higl.algo.novelty import NoveltyState, QueueUpdate, distil, init_novelty, novelty_input
+from higl.algo.novelty import NoveltyState, QueueUpdate, distil, init_novelty
 from higl.algo.policy import Policy, Spaces, goal_unit, subgoal_limit
 from higl.algo.products import affine_of
 from higl.algo.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
@@ -197,7 +197,7 @@ class Stages:
             pseudo, guide_info = self._pseudo_landmarks(state, graph, planning, rows)
             info |= guide_info
             network = state.adjacency.network
-            action_loss = partial(landmark_loss, config, network, rows.achieved, pseudo, planning)
+            action_loss = partial(landmark_loss, config, network, rows.achieved, pseudo)
         batch = high_batch(config.high, rows, subgoal)
         high, update_info = td3.update(self.high, high, batch, update_key, action_loss)
         return high, info | update_info
@@ -222,8 +222,7 @@ class Stages:
     def _update_novelty(self, buffer: Buffer, state: NoveltyState, key: jax.Array) -> tuple[NoveltyState, td3.Info]:
         config = self.config.novelty
         places = sample_places(buffer, key, config.batch_size)
-        x = novelty_input(config, buffer.rows.observation[places], buffer.rows.achieved[places])
-        state, loss = distil(config, state, x, self.affine)
+        state, loss = distil(config, state, buffer.rows.observation[places], self.affine)
         return state, {"loss": loss}
 
 
@@ -312,9 +311,9 @@ class Learner:
         if not self.config.walks_map:
             metrics |= self.train_high(high_key, segments)
         if self.config.uses_novelty:
-            metrics |= self.train_novelty(novelty_key, count if self.config.novelty.updates == "step" else segments)
+            metrics |= self.train_novelty(novelty_key, count)
         every = self.config.adjacency.every
-        if self.config.reads_adjacency_network and before // every < self.steps // every:
+        if self.config.uses_adjacency and before // every < self.steps // every:
             metrics |= self.train_adjacency()
         self.average(len(episode))
         return metrics | {f"seconds/{stage}": taken for stage, taken in self.seconds.items()}

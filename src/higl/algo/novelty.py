@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import optax
 
 from higl.algo.adjacency import embedding_distance
-from higl.algo.forward import MLP, Affine, Array, affine, mlp
+from higl.algo.forward import MLP, Affine, affine, mlp
 from higl.algo.nets import descend, init_mlp, safe_norm, squared_distance
 from higl.settings.config import NoveltyConfig
 
@@ -42,8 +42,7 @@ def init_novelty(
 ) -> NoveltyState:
     """Draw both networks; the queue starts empty."""
     predictor_key, target_key = jax.random.split(key)
-    input_size = goal_size if config.space == "goal" else observation_size
-    sizes = (input_size, *config.hidden, config.embedding)
+    sizes = (observation_size, *config.hidden, config.embedding)
     predictor = init_mlp(predictor_key, sizes)
     queue = Queue(
         jnp.zeros((slots, observation_size)),
@@ -57,25 +56,19 @@ def init_novelty(
 # ---- random network distillation -------------------------------------------------------------------------------------
 
 
-def novelty_input(config: NoveltyConfig, observation: Array, achieved: Array) -> Array:
-    """Return the networks' input: the state, or its point in the goal space (`novelty.space`)."""
-    return achieved if config.space == "goal" else observation
-
-
-def novelty(config: NoveltyConfig, state: NoveltyState, observation: jax.Array, achieved: jax.Array) -> jax.Array:
-    """Return the novelty of states, n(s) (eq. 4): [..., O] and [..., G] -> [...]."""
-    x = novelty_input(config, observation, achieved)
-    return safe_norm(mlp(state.predictor, x) - mlp(state.target, x))
+def novelty(state: NoveltyState, observation: jax.Array) -> jax.Array:
+    """Return the novelty of states, n(s) (eq. 4): [..., O] -> [...]."""
+    return safe_norm(mlp(state.predictor, observation) - mlp(state.target, observation))
 
 
 def distil(
-    config: NoveltyConfig, state: NoveltyState, x: jax.Array, affine: Affine = affine
+    config: NoveltyConfig, state: NoveltyState, observation: jax.Array, affine: Affine = affine
 ) -> tuple[NoveltyState, jax.Array]:
-    """Update the predictor on a batch of inputs [B, O]; return the loss too."""
-    wanted = mlp(state.target, x, affine=affine)
+    """Update the predictor on a batch of states [B, O]; return the loss too."""
+    wanted = mlp(state.target, observation, affine=affine)
 
     def loss(predictor: MLP) -> jax.Array:
-        return jnp.mean(jnp.square(mlp(predictor, x, affine=affine) - wanted))
+        return jnp.mean(jnp.square(mlp(predictor, observation, affine=affine) - wanted))
 
     value, grads = jax.value_and_grad(loss)(state.predictor)
     optimiser = optax.adam(config.learning_rate)
@@ -89,14 +82,12 @@ def distil(
 class QueueUpdate:
     """Updates the queue with the states of an episode ("Novelty-based sampling"); holds the compiled programs.
 
-    In order: refresh the scores of the stored states (`novelty.refresh`), score the new states, discard the stored
-    states that are similar to a new one, enter the new states, and keep the K most novel.
+    In order: score the new states, discard the stored states that are similar to a new one, enter the new states, and
+    keep the K most novel. A stored state keeps its first score.
     """
 
     def __init__(self, config: NoveltyConfig):
-        self.config = config
-        self.refresh = jax.jit(partial(refresh, config))
-        self.scored = jax.jit(partial(scored, config))
+        self.scored = jax.jit(scored)
         self.discard_similar = jax.jit(partial(discard_similar, config))
         self.enter = jax.jit(enter)
 
@@ -108,7 +99,7 @@ class QueueUpdate:
             network: The adjacency network, which may measure similarity.
             blocks: The episode's states as padded blocks of (observation, achieved), each with its number of states.
         """
-        queue = self.refresh(state) if self.config.refresh else state.queue
+        queue = state.queue
         new = [self.scored(state, *block, count) for block, count in blocks]
         # Discard for all blocks before entering any, or a long episode would discard its own states.
         for block in new:
@@ -118,18 +109,9 @@ class QueueUpdate:
         return state._replace(queue=queue)
 
 
-def refresh(config: NoveltyConfig, state: NoveltyState) -> Queue:
-    """Return the queue with its states scored anew by the current networks."""
-    queue = state.queue
-    return queue._replace(score=novelty(config, state, queue.observation, queue.achieved))
-
-
-def scored(
-    config: NoveltyConfig, state: NoveltyState, observation: jax.Array, achieved: jax.Array, count: jax.Array
-) -> Queue:
+def scored(state: NoveltyState, observation: jax.Array, achieved: jax.Array, count: jax.Array) -> Queue:
     """Return a block of states [N, O], [N, G] with their novelty; the first `count` of them are filled."""
-    score = novelty(config, state, observation, achieved)
-    return Queue(observation, achieved, score, jnp.arange(observation.shape[0]) < count)
+    return Queue(observation, achieved, novelty(state, observation), jnp.arange(observation.shape[0]) < count)
 
 
 def discard_similar(config: NoveltyConfig, queue: Queue, new: Queue, network: MLP) -> Queue:

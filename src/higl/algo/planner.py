@@ -23,6 +23,9 @@ from higl.settings.config import LandmarksConfig
 _CUT_PENALTY = 1e3
 # Cost of a pair whose weight was not computed: the last resort.
 UNWEIGHED = 2.0**40
+# Most promising landmarks connected to each state and goal. The paper's graph is complete; weighing all edges took 5 of
+# the 8 seconds of an episode. With 15, another landmark was selected for 0.1% of the states (docs/performance.md).
+NEIGHBOURS = 20
 
 # (observation [P, O], achieved [P, G], target [P, G]) -> distance [P]
 Distance = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
@@ -39,27 +42,21 @@ class Query(NamedTuple):
 class Graph(NamedTuple):
     """The landmarks, the edges between them after the cut [M, M], and the lengths of the shortest paths [M, M].
 
-    `weight_per_distance` [] is the average weight of an edge within the cut-off per unit of the goal space, and
-    `slowdown` [M] the factor by which the weights of the edges that leave each landmark were divided.
+    `weight_per_distance` [] is the average weight of an edge within the cut-off per unit of the goal space.
     """
 
     landmarks: Landmarks
     edges: jax.Array
     lengths: jax.Array
     weight_per_distance: jax.Array
-    slowdown: jax.Array
 
 
 class EndpointEdges(NamedTuple):
-    """Edges at both ends of a path: from states to landmarks [B, M], from landmarks to goals [M, B], and direct [B].
-
-    `nearest_to_goal` [B]: whether a state is nearer to its goal, in the goal space, than every landmark is.
-    """
+    """Edges at both ends of a path: from states to landmarks [B, M], from landmarks to goals [M, B], and direct [B]."""
 
     state_landmark: jax.Array
     landmark_goal: jax.Array
     state_goal: jax.Array
-    nearest_to_goal: jax.Array
 
 
 class Selection(NamedTuple):
@@ -88,9 +85,11 @@ def guide(config: LandmarksConfig, distance: Distance, graph: Graph, query: Quer
     return pseudo_landmark(config, query.achieved, selection.point), info
 
 
-def plan(config: LandmarksConfig, distance: Distance, graph: Graph, query: Query) -> Selection:
+def plan(
+    config: LandmarksConfig, distance: Distance, graph: Graph, query: Query, neighbours: int = NEIGHBOURS
+) -> Selection:
     """Return the first landmark on the shortest path from each state to its goal."""
-    return select(config, graph, endpoint_edges(config, distance, graph, query), query.desired)
+    return select(config, graph, endpoint_edges(config, distance, graph, query, neighbours), query.desired)
 
 
 def pseudo_landmark(config: LandmarksConfig, achieved: jax.Array, selected: jax.Array) -> jax.Array:
@@ -137,12 +136,8 @@ def connect(config: LandmarksConfig, landmarks: Landmarks, weights: jax.Array) -
     away = jnp.sqrt(squared_distance(landmarks.achieved[:, None], landmarks.achieved[None]))
     short = jnp.where((weights <= config.cutoff) & (away > 0), 1.0, 0.0)
     per_distance = jnp.sum(short * weights) / jnp.maximum(jnp.sum(short * away), 1e-6)
-    slowdown = jnp.ones_like(landmarks.present, weights.dtype)
-    if config.discount_pose:
-        slowdown = pose_slowdown(per_distance, away, weights, landmarks.present[None])
-        weights = jnp.where(weights < UNWEIGHED, weights / slowdown[:, None], UNWEIGHED)
     edges = _cut(config, weights, keep_along=0)
-    return Graph(landmarks, edges, path_lengths(edges), per_distance, slowdown)
+    return Graph(landmarks, edges, path_lengths(edges), per_distance)
 
 
 def path_lengths(edges: jax.Array) -> jax.Array:
@@ -156,52 +151,34 @@ def path_lengths(edges: jax.Array) -> jax.Array:
     return jax.lax.fori_loop(0, total, through, start)
 
 
-def pose_slowdown(weight_per_distance: jax.Array, away: jax.Array, weights: jax.Array, present: jax.Array) -> jax.Array:
-    """Return how many times farther than usual everything is from each state, at least 1: [B, N] -> [B].
-
-    For a body that is stuck or on its back every landmark is far, and the only edges within the cut-off lead to
-    landmarks right beside it. Those lie on no useful path: their directions are random, and a high level that follows
-    them stops proposing useful subgoals. The same holds for a landmark where a body fell: if its edges were as long as
-    they are for the fallen body, no path would lead through it. It is not in the paper (`landmarks.discount_pose`).
-    """
-    usual = weight_per_distance * away
-    ratio = jnp.where(present & (usual > 0), weights / jnp.maximum(usual, 1e-6), jnp.inf)
-    least = jnp.min(ratio, axis=1)
-    return jnp.where(jnp.isfinite(least), jnp.maximum(1.0, least), 1.0)
-
-
 # ---- the edges of states and goals -----------------------------------------------------------------------------------
 
 
-def endpoint_edges(config: LandmarksConfig, distance: Distance, graph: Graph, query: Query) -> EndpointEdges:
-    """Weigh the edges that leave states and those that lead to goals, `neighbours` of each (0: all).
+def endpoint_edges(
+    config: LandmarksConfig, distance: Distance, graph: Graph, query: Query, neighbours: int = NEIGHBOURS
+) -> EndpointEdges:
+    """Weigh the edges that leave states and those that lead to goals, `neighbours` of each.
 
-    Pairs that are not weighed cost `UNWEIGHED`. With `discount_pose`, edges that leave a state are divided by its
-    `pose_slowdown`, and those that leave a landmark by the landmark's.
+    Pairs that are not weighed cost `UNWEIGHED`.
     """
-    landmark_goal, state_goal = _weigh_goals(config, distance, graph, query)
-    outgoing = _promising(config, graph, query, landmark_goal)
-    weights = _weigh_states(distance, graph.landmarks, query, outgoing)
-    if config.discount_pose:
-        slowdown = _state_slowdown(graph, query, outgoing, weights)
-        weights, state_goal = weights / slowdown[:, None], state_goal / slowdown
-    state_landmark = _dense(graph.landmarks, outgoing, weights)
-    return EndpointEdges(state_landmark, landmark_goal, state_goal, _nearest_to_goal(graph.landmarks, query))
+    landmark_goal, state_goal = _weigh_goals(distance, graph.landmarks, query, neighbours)
+    outgoing = _promising(config, graph, query, landmark_goal, neighbours)
+    state_landmark = _dense(graph.landmarks, outgoing, _weigh_states(distance, graph.landmarks, query, outgoing))
+    return EndpointEdges(state_landmark, landmark_goal, state_goal)
 
 
 def _weigh_goals(
-    config: LandmarksConfig, distance: Distance, graph: Graph, query: Query
+    distance: Distance, landmarks: Landmarks, query: Query, neighbours: int
 ) -> tuple[jax.Array, jax.Array]:
     """Weigh the edges to each goal: from the landmarks near it [M, B], and directly from its state [B]."""
-    landmarks = graph.landmarks
-    incoming = _near_goals(config, landmarks, query.desired)
+    incoming = _near_goals(landmarks, query.desired, neighbours)
     sources = incoming.ravel()
     weights = distance(
         jnp.concatenate([landmarks.observation[sources], query.observation]),
         jnp.concatenate([landmarks.achieved[sources], query.achieved]),
         jnp.concatenate([jnp.repeat(query.desired, incoming.shape[1], axis=0), query.desired]),
     )
-    from_landmarks = (weights[: incoming.size] / graph.slowdown[sources]).reshape(incoming.shape)
+    from_landmarks = weights[: incoming.size].reshape(incoming.shape)
     return _dense(landmarks, incoming, from_landmarks).T, weights[incoming.size :]
 
 
@@ -215,20 +192,6 @@ def _weigh_states(distance: Distance, landmarks: Landmarks, query: Query, outgoi
     ).reshape(outgoing.shape)
 
 
-def _state_slowdown(graph: Graph, query: Query, outgoing: jax.Array, weights: jax.Array) -> jax.Array:
-    """Return the `pose_slowdown` of each state, by its edges to the landmarks `outgoing` [B, N]: [B]."""
-    landmarks = graph.landmarks
-    away = jnp.sqrt(squared_distance(landmarks.achieved[outgoing], query.achieved[:, None]))
-    return pose_slowdown(graph.weight_per_distance, away, weights, landmarks.present[outgoing])
-
-
-def _nearest_to_goal(landmarks: Landmarks, query: Query) -> jax.Array:
-    """Return which states are nearer to their goals than every landmark, in the goal space: [B]."""
-    from_landmarks = squared_distance(landmarks.achieved[None], query.desired[:, None])
-    from_landmarks = jnp.where(landmarks.present, from_landmarks, jnp.inf)
-    return jnp.all(squared_distance(query.achieved, query.desired)[:, None] <= from_landmarks, axis=1)
-
-
 def _dense(landmarks: Landmarks, places: jax.Array, weights: jax.Array) -> jax.Array:
     """Return a block [B, M] with the weights [B, N] of each row's places [B, N]; all other pairs are `UNWEIGHED`."""
     batch = places.shape[0]
@@ -237,45 +200,43 @@ def _dense(landmarks: Landmarks, places: jax.Array, weights: jax.Array) -> jax.A
     return empty.at[jnp.arange(batch)[:, None], places].set(weights)
 
 
-def _weighs_all(config: LandmarksConfig, landmarks: Landmarks) -> bool:
-    return not 0 < config.neighbours < landmarks.present.shape[0]
-
-
 def _every_landmark(landmarks: Landmarks, batch: int) -> jax.Array:
     total = landmarks.present.shape[0]
     return jnp.broadcast_to(jnp.arange(total), (batch, total))
 
 
-def _near_goals(config: LandmarksConfig, landmarks: Landmarks, desired: jax.Array) -> jax.Array:
+def _near_goals(landmarks: Landmarks, desired: jax.Array, neighbours: int) -> jax.Array:
     """Return the indices of the landmarks near each goal [B, G]: [B, N].
 
     One third are the nearest novelty landmarks, the others the nearest coverage landmarks: novelty landmarks lie in
     clusters, and a cluster whose members were only connected to each other would be cut off from the rest. Where one
     kind has too few, the nearest of the other kind take their place (an index may then occur twice).
     """
-    if _weighs_all(config, landmarks):
+    if neighbours >= landmarks.present.shape[0]:
         return _every_landmark(landmarks, desired.shape[0])
-    by_novelty = config.neighbours // 3
+    by_novelty = neighbours // 3
     square = squared_distance(landmarks.achieved[None], desired[:, None])
     behind = jnp.where(landmarks.novel, 1.0 + jnp.max(square), 0.0)
     square = jnp.where(landmarks.present, square, jnp.inf)
-    coverage = jax.lax.top_k(-(square + behind), config.neighbours - by_novelty)[1]
+    coverage = jax.lax.top_k(-(square + behind), neighbours - by_novelty)[1]
     novelty = jax.lax.top_k(behind - square, by_novelty)[1]
     return jnp.concatenate([coverage, novelty], axis=1)
 
 
-def _promising(config: LandmarksConfig, graph: Graph, query: Query, landmark_goal: jax.Array) -> jax.Array:
+def _promising(
+    config: LandmarksConfig, graph: Graph, query: Query, landmark_goal: jax.Array, neighbours: int
+) -> jax.Array:
     """Return the indices of the landmarks that promise the shortest paths from each state: [B, N].
 
     The promised length is that of the path from the landmark on, plus an estimate of the way there.
     """
     landmarks = graph.landmarks
-    if _weighs_all(config, landmarks):
+    if neighbours >= landmarks.present.shape[0]:
         return _every_landmark(landmarks, query.achieved.shape[0])
     to_goal = _lengths_to_goals(graph, _cut(config, landmark_goal, keep_along=0))
     away = jnp.sqrt(squared_distance(landmarks.achieved[None], query.achieved[:, None]))
     length = _cut(config, graph.weight_per_distance * away, keep_along=None) + to_goal.T
-    return jax.lax.top_k(-jnp.where(landmarks.present, length, jnp.inf), config.neighbours)[1]
+    return jax.lax.top_k(-jnp.where(landmarks.present, length, jnp.inf), neighbours)[1]
 
 
 # ---- the cut-off -----------------------------------------------------------------------------------------------------
@@ -286,44 +247,29 @@ def cut_penalty(cutoff: float) -> float:
     return _CUT_PENALTY * cutoff
 
 
-def _cut_cost(config: LandmarksConfig, weight: jax.Array) -> jax.Array:
-    """Return the cost of an edge over the cut-off, gamma_dist (`landmarks.cut`).
-
-    The paper removes such edges. Here they remain as a last resort, with a penalty. `flat`: the same for each, as in
-    the authors' value iteration, so that without a path the way with the fewest such edges is the shortest, and among
-    those the one with the least sum of weights. `graded`: it grows with the square of the weight, so that several gaps
-    a little over the cut-off along a corridor cost less than one leap through its wall, which the low level's value
-    does not see.
-    """
-    times = 1.0 if config.cut == "flat" else jnp.square(weight / config.cutoff)
-    return jnp.minimum(weight + cut_penalty(config.cutoff) * times, UNWEIGHED)
-
-
 def _cut(config: LandmarksConfig, weights: jax.Array, *, keep_along: int | None) -> jax.Array:
-    """Penalise the edges over the cut-off, gamma_dist, except the shortest one along an axis (None: no exception)."""
+    """Penalise the edges over the cut-off, gamma_dist, except the shortest one along an axis (None: no exception).
+
+    The paper removes such edges. Here they remain as a last resort, with the same penalty for each, as in the authors'
+    value iteration: without a path, the way with the fewest such edges is the shortest, and among those the one with
+    the least sum of weights.
+    """
     kept = weights <= config.cutoff
     if keep_along is not None:
         kept |= weights <= jnp.min(weights, axis=keep_along, keepdims=True)
-    return jnp.where(kept, weights, _cut_cost(config, weights))
+    return jnp.where(kept, weights, jnp.minimum(weights + cut_penalty(config.cutoff), UNWEIGHED))
 
 
 def cut_endpoints(config: LandmarksConfig, edges: EndpointEdges) -> EndpointEdges:
     """Cut the edges of states and goals; each goal keeps its shortest incoming edge.
 
-    A state has no incoming edges. `flat`: it keeps no outgoing edge over the cut-off, and its direct edge to the goal
-    exists only within `goal_within`. `graded`: it keeps its shortest edge to a landmark. Its direct edge to the goal is
-    cut like the others, but kept where no landmark is nearer to the goal in the goal space, because the low level's
-    value of a far goal says little.
+    A state has no incoming edges and keeps no outgoing edge over the cut-off. Its direct edge to the goal exists only
+    within `goal_within`.
     """
-    direct, flat = edges.state_goal, config.cut == "flat"
-    if flat:
-        direct = jnp.where(direct <= config.goal_within, direct, UNWEIGHED)
-    else:
-        direct = jnp.where(edges.nearest_to_goal, direct, _cut(config, direct, keep_along=None))
-    return edges._replace(
-        state_landmark=_cut(config, edges.state_landmark, keep_along=None if flat else 1),
+    return EndpointEdges(
+        state_landmark=_cut(config, edges.state_landmark, keep_along=None),
         landmark_goal=_cut(config, edges.landmark_goal, keep_along=0),
-        state_goal=direct,
+        state_goal=jnp.where(edges.state_goal <= config.goal_within, edges.state_goal, UNWEIGHED),
     )
 
 
@@ -333,14 +279,14 @@ def cut_endpoints(config: LandmarksConfig, edges: EndpointEdges) -> EndpointEdge
 def select(config: LandmarksConfig, graph: Graph, edges: EndpointEdges, desired: jax.Array) -> Selection:
     """Return the first landmark on the shortest path from each state to its goal [B, G].
 
-    The goal itself is selected when it is within `goal_within`, when the direct edge is the shortest path (`graded`
-    only), and when there is no landmark at all. Without a path, the least cost decides (see `_cut_cost`).
+    The goal itself is selected when it is within `goal_within`, and when there is no landmark at all. Without a path,
+    the least cost decides (see `_cut`).
     """
     landmarks, cut = graph.landmarks, cut_endpoints(config, edges)
     lengths = cut.state_landmark + _lengths_to_goals(graph, cut.landmark_goal).T
     first = jnp.argmin(lengths, axis=1)
     length = jnp.min(lengths, axis=1)
-    directly = (edges.state_goal <= config.goal_within) | (cut.state_goal <= length) | ~jnp.any(landmarks.present)
+    directly = (edges.state_goal <= config.goal_within) | ~jnp.any(landmarks.present)
     index = jnp.where(directly, landmarks.present.shape[0], first)
     point = jnp.where(directly[:, None], desired, landmarks.achieved[first])
     return Selection(index, point, jnp.minimum(length, cut.state_goal) < cut_penalty(config.cutoff))

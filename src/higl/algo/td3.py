@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import optax
 
 from higl.algo.forward import MLP, Affine, Array, actor_action, affine, mlp
-from higl.algo.nets import descend, init_mlp, zeros_like_result
+from higl.algo.nets import descend, init_mlp
 from higl.settings.config import LevelConfig
 
 Info = dict[str, jax.Array]
@@ -36,14 +36,13 @@ class RewardRange(NamedTuple):
 
 
 class TD3State(NamedTuple):
-    """All that TD3 learns, the range of the rewards it learned from, and the number of updates so far."""
+    """All that TD3 learns, and the range of the rewards it learned from."""
 
     networks: Networks
     targets: Networks
     actor_optimiser: Any
     critic_optimiser: Any
     rewards: RewardRange
-    updates: jax.Array
 
 
 class Batch(NamedTuple):
@@ -99,14 +98,13 @@ def init(td3: TD3, key: jax.Array) -> TD3State:
         td3.actor_optimiser.init(networks.actor),
         td3.critic_optimiser.init(networks.critics),
         RewardRange(jnp.zeros(()), jnp.zeros(())),
-        jnp.zeros((), jnp.int32),
     )
 
 
 def critic_value(td3: TD3, critic: MLP, x: Array, action: Array) -> Array:
     """Return a critic's value of an action: [..., S], [..., A] -> [...]. NumPy or JAX."""
     both = x.__array_namespace__().concatenate([x, action], axis=-1)
-    return mlp(critic, both, layer_norm=td3.config.layer_norm, affine=td3.affine)[..., 0]
+    return mlp(critic, both, affine=td3.affine)[..., 0]
 
 
 def critic_values(td3: TD3, critics: tuple[MLP, MLP], x: Array, action: Array) -> tuple[Array, Array]:
@@ -183,30 +181,14 @@ def actor_loss(
 def update(
     td3: TD3, state: TD3State, batch: Batch, key: jax.Array, action_loss: ActionLoss | None = None
 ) -> tuple[TD3State, Info]:
-    """Update the critics, and every `policy_period` updates the actor and the targets."""
+    """Update the critics, then the actor and the targets: with each update, as in the paper's table."""
     rewards = wider_range(state.rewards, batch.reward)
     target = td_target(td3, state.targets, rewards, batch, key)
     grads, info = jax.grad(lambda c: critic_loss(td3, c, batch, target), has_aux=True)(state.networks.critics)
     critics, critic_optimiser = descend(td3.critic_optimiser, state.networks.critics, grads, state.critic_optimiser)
-
-    def update_policy(state: TD3State) -> tuple[TD3State, Info]:
-        actor = state.networks.actor
-        grads, info = jax.grad(lambda a: actor_loss(td3, a, critics, batch.input, action_loss), has_aux=True)(actor)
-        actor, actor_optimiser = descend(td3.actor_optimiser, actor, grads, state.actor_optimiser)
-        networks = Networks(actor, critics)
-        targets = cast(Networks, optax.incremental_update(networks, state.targets, td3.config.soft_update))
-        return TD3State(networks, targets, actor_optimiser, critic_optimiser, rewards, state.updates + 1), info
-
-    def leave_policy(state: TD3State) -> tuple[TD3State, Info]:
-        networks = state.networks._replace(critics=critics)
-        kept = TD3State(networks, state.targets, state.actor_optimiser, critic_optimiser, rewards, state.updates + 1)
-        return kept, zeros_like_result(update_policy, state)[1]
-
-    if td3.config.policy_period == 1:
-        state, policy_info = update_policy(state)
-    else:
-        due = state.updates % td3.config.policy_period == 0
-        state, policy_info = jax.lax.cond(due, update_policy, leave_policy, state)
-        # So that averages over a loop are averages over the updates that took place.
-        policy_info = {name: value * td3.config.policy_period for name, value in policy_info.items()}
-    return state, info | policy_info
+    actor = state.networks.actor
+    grads, policy_info = jax.grad(lambda a: actor_loss(td3, a, critics, batch.input, action_loss), has_aux=True)(actor)
+    actor, actor_optimiser = descend(td3.actor_optimiser, actor, grads, state.actor_optimiser)
+    networks = Networks(actor, critics)
+    targets = cast(Networks, optax.incremental_update(networks, state.targets, td3.config.soft_update))
+    return TD3State(networks, targets, actor_optimiser, critic_optimiser, rewards), info | policy_info

@@ -30,7 +30,7 @@ from higl.algo import planner
 from higl.algo.adjacency import CALL_BATCHES, epoch_batches
 from higl.algo.episodes import collect_episode, in_units
 from higl.algo.forward import MLP
-from higl.algo.high import relabel
+from higl.algo.high import RELABEL_DRAWS, relabel
 from higl.algo.landmarks import Landmarks, sample_landmarks
 from higl.algo.learner import Learner, LearnerState
 from higl.algo.policy import Spaces
@@ -148,7 +148,7 @@ class Bench:
         stages = [*self._environment(), self._low(), *(self._high() if self.learner.map is None else grown)]
         if self.config.uses_novelty:
             stages.append(self._novelty())
-        if self.config.reads_adjacency_network:
+        if self.config.uses_adjacency:
             stages.append(self._adjacency())
         return [*stages, self._evaluation()]
 
@@ -200,7 +200,7 @@ class Bench:
         batch = config.high.batch_size
         parts = []
         if config.high.relabel:
-            rows = batch * config.high.period * (config.high.relabel_candidates + 2)
+            rows = batch * config.high.period * (RELABEL_DRAWS + 2)
             flops = mlp_flops(state.low.networks.actor, rows)
             seconds = self._loop("relabel", self._relabel)
             parts.append(Stage("relabel", seconds, per_step, flops, "high update"))
@@ -208,7 +208,7 @@ class Bench:
             parts += self._planner(per_step)
         update = max(whole - sum(part.seconds for part in parts), 0.0)
         flops = td3_flops(state.high, batch)
-        if config.reads_adjacency_network:
+        if config.uses_adjacency:
             flops += 4 * mlp_flops(state.adjacency.network, batch)
         parts.append(Stage("update", update, per_step, flops, "high update"))
         return [Stage("high update", whole, per_step, sum(part.flops for part in parts)), *parts]
@@ -235,7 +235,7 @@ class Bench:
         self.tell("planner")
         config, batch = self.config.landmarks, self.config.high.batch_size
         total = config.coverage + config.novelty
-        near = min(config.neighbours or total, total)
+        near = min(planner.NEIGHBOURS, total)
         networks = self.learner.state.low.networks
 
         def flops(pairs: int) -> float:
@@ -301,8 +301,7 @@ class Bench:
         count, learner = 50, self.learner
         seconds = best_time(lambda: learner.train_novelty(jax.random.key(0), jnp.asarray(count)))
         flops = 4 * mlp_flops(learner.state.novelty.predictor, self.config.novelty.batch_size)
-        per_step = 1.0 if self.config.novelty.updates == "step" else 1 / self.config.high.period
-        return Stage("novelty update", seconds / count, per_step, flops)
+        return Stage("novelty update", seconds / count, 1.0, flops)
 
     def _adjacency(self) -> Stage:
         """Time a batch of the adjacency network; each training has several epochs over the pairs of cells."""

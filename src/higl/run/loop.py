@@ -20,7 +20,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from higl.algo.episodes import Episode, collect_episode, collect_episodes, explores
+from higl.algo.episodes import Episode, collect_episode, collect_episodes
 from higl.algo.health import ValueWatch
 from higl.algo.learner import Learner
 from higl.errors import EpisodeError
@@ -125,12 +125,11 @@ class Loop:
         seeds = [episode_seed(self.config.seed, TRAINING, first + index) for index in range(count)]
         place = f"episode {first + 1}, seed {seeds[0]}" if count == 1 else f"episodes {first + 1} to {first + count}"
         policy = self.learner.policy
-        explore = [explores(self.config, policy, seed) for seed in seeds]
         with _naming_the_place(place):
             if isinstance(self.env, VectorEnv):
-                episodes = collect_episodes(self.env, policy, seeds, explore=explore)
+                episodes = collect_episodes(self.env, policy, seeds)
             else:
-                episodes = [collect_episode(self.env, policy, seeds[0], explore=explore[0])]
+                episodes = [collect_episode(self.env, policy, seeds[0], explore=True)]
             _check_finite(episodes)
         return episodes
 

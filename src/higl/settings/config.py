@@ -1,8 +1,8 @@
 """The settings of a run: frozen data that imports nothing else of the package.
 
 Each setting stands here once, with the paper's number for Ant Maze (U-shape) as its default. Settings that the paper
-does not have are off; `landmarks.neighbours` is so large that it hardly matters. `presets/paper.toml` holds what
-differs for other tasks, `presets/best.toml` our recipe for every environment.
+does not have are off. `presets/paper.toml` holds what differs for other tasks, `presets/best.toml` our recipe for
+every environment.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ class LevelConfig:
     """Discount factor, gamma."""
     soft_update: float = 0.005
     """Share of the new weights in each update of the target networks, tau."""
-    policy_period: int = 1
-    """Critic updates per update of the actor and the target networks."""
     batch_size: int = 128
     """Transitions in a batch."""
     buffer_size: int = 200_000
@@ -48,8 +46,6 @@ class LevelConfig:
     """Standard deviation of the noise on the target policy's action, in units of the goal space."""
     target_noise_clip: float = 0.5
     """Bound of that noise, in units of the goal space."""
-    layer_norm: bool = False
-    """Normalise the hidden layers of the critics."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +90,6 @@ class HighConfig(LevelConfig):
     relabel: bool = False
     """Replace stored subgoals by those that make the stored actions most likely under the current low-level policy
     (HIRO)."""
-    relabel_candidates: int = 10
-    """Random candidates for relabelling, besides the stored subgoal and the achieved displacement."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +117,8 @@ class AdjacencyConfig:
     delta: float = 0.2
     """Margin between the embeddings of adjacent and other cells."""
     margin: float = 1.0
-    """Distance from the state within which a subgoal is not penalised until planning starts (HRAC: always)."""
+    """Distance from the pseudo-landmark (HRAC: from the current state) within which a subgoal is not penalised,
+    epsilon_k in eq. 8."""
     all_pairs_up_to: int = 1_000
     """Cells up to which a training sees all pairs; with more, all adjacent pairs and a sample of the others."""
 
@@ -140,16 +135,10 @@ class NoveltyConfig:
     """Learning rate (Adam)."""
     batch_size: int = 128
     """States in a batch."""
-    updates: Literal["step", "segment"] = "step"
-    """Updates after each episode: one for each of its steps, or one for each of its segments."""
     similarity: float = 0.2
     """Distance within which a new state replaces a stored one, lambda."""
     discard: Literal["goal", "adjacency"] = "goal"
     """Measure of that distance: in the goal space, or between adjacency embeddings (the paper's appendix)."""
-    refresh: bool = False
-    """Recompute the scores of stored states after every episode; otherwise a state keeps its first score."""
-    space: Literal["state", "goal"] = "state"
-    """Input of the novelty score: the whole state (eq. 4), or its point in the goal space."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,21 +157,10 @@ class LandmarksConfig:
     """Number of novelty landmarks, M_nov (also the size of the queue)."""
     pool: int = 1_000
     """States from which farthest point sampling chooses."""
-    central: bool = False
-    """Move coverage landmarks to the centre of the states around them, away from walls."""
     cutoff: float = 38.0
     """Longest edge of the graph without a penalty, gamma_dist, in units of the low level's value."""
-    cut: Literal["flat", "graded"] = "flat"
-    """Penalty on longer edges: the same for each (flat, the paper), or growing with the square of the weight (graded).
-    If graded, a state also keeps its shortest edge, and its edge to the goal may be the path."""
     goal_within: float = 10.0
     """Distance, in units of the low level's value, within which the goal is selected instead of a landmark."""
-    # The paper's graph is complete. At 103,000 steps of Ant Maze U with its numbers (graded cut), 15 neighbours chose
-    # another landmark for 0.1% of the states (benchmarks/near_pairs.py).
-    neighbours: int = 20
-    """Number of most promising landmarks connected to each state and goal (0: all)."""
-    discount_pose: bool = False
-    """Shorten the edges from a state or landmark whose pose makes everything seem far (stuck, on its back)."""
     pseudo: Literal["fixed", "capped", "automatic", "raw"] = "fixed"
     """Where the pseudo-landmark lies: at `shift` (fixed), at `shift` but not beyond the landmark (capped), at the mean
     distance of the landmarks (automatic), or at the landmark (raw)."""
@@ -192,10 +170,6 @@ class LandmarksConfig:
     """Environment step at which planning starts (section 5.1); until then the pseudo-landmark is the current state."""
     coefficient: float = 20.0
     """Weight of the landmark loss, eta."""
-    measure: Literal["adjacency", "goal"] = "adjacency"
-    """Measure of the landmark loss: distance between adjacency embeddings, or in the goal space in cells."""
-    margin: float = 1.0
-    """Distance from the pseudo-landmark within which a subgoal is not penalised, in that measure (eq. 8: epsilon_k)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,9 +212,6 @@ class Config:
     goal_unit: tuple[float, ...] = (1.0,)
     """Length that counts as 1, one number for each dimension of the goal space or one for all. All distances in the
     goal space are in this unit, except `high.subgoal_range`."""
-    greedy: float = 0.0
-    """Share of training episodes without exploration, so that states reached only without noise are also learned
-    from."""
     precision: Precision = "fp32"
     """Precision of the matrix products of learning: fp32, bf16 (factors rounded, sums in fp32), or auto: bf16 where the
     processor multiplies it faster."""
@@ -280,10 +251,3 @@ class Config:
     def uses_adjacency(self) -> bool:
         """Whether a loss keeps subgoals near the pseudo-landmark (HIGL) or near the current state (HRAC)."""
         return self.algo != "hiro" and not self.walks_map
-
-    @property
-    def reads_adjacency_network(self) -> bool:
-        """Whether any loss or distance uses the adjacency network; if all use the goal space, it is not trained."""
-        by_landmarks = self.landmarks.measure == "adjacency"
-        by_novelty = self.landmarks.novelty > 0 and self.novelty.discard == "adjacency"
-        return self.uses_adjacency and (not self.uses_landmarks or by_landmarks or by_novelty)
