@@ -113,7 +113,6 @@ def test_test_summary_stays_as_long_as_the_policy_is_the_same(tmp_path):
     assert [result.test for result in read_results(results)] == [None]
 
 
-@pytest.mark.xfail(reason="results/ holds runs of the earlier `best`, which had values for each task")
 def test_committed_results_are_named_after_their_settings():
     """If this fails, a preset changed: rename, rerun or remove the results of its earlier values."""
     found = read_results(ROOT / "results")
