@@ -12,6 +12,7 @@ from higl.envs.adapt import wrap_goal
 from higl.envs.make import make_env
 from higl.errors import TaskError
 from higl.settings.probe import (
+    declared_region,
     episode_steps,
     goal_region,
     matching_entries,
@@ -102,3 +103,12 @@ def test_a_value_that_is_not_finite_is_named(part):
 
     with pytest.raises(TaskError, match=f"NaN or infinity in '{part}' in a random episode"):
         random_traces(Broken(), 10)
+
+
+def test_a_declared_box_of_goals_counts_where_it_is_finite():
+    low, high = np.array([-1.0, -2.0]), np.array([1.0, 2.0])
+    env = ReachEnv()
+    assert [end.tolist() for end in declared_region(env, low, high)] == [low.tolist(), high.tolist()]
+    box = gymnasium.spaces.Box(np.array([-8.0, -np.inf]), np.array([8.0, 3.0]), dtype=np.float64)
+    env.observation_space = gymnasium.spaces.Dict({**env.observation_space.spaces, "achieved_goal": box})
+    assert [end.tolist() for end in declared_region(env, low, high)] == [[-8.0, -2.0], [8.0, 2.0]]
