@@ -149,7 +149,7 @@ ALGORITHMS = {
     "higl-two-envs": {"num_envs": 2, "novelty.discard": "adjacency", "landmarks.pseudo": "automatic"},
     "walked": WALKED,
     "walked-two-envs": WALKED | {"num_envs": 2},
-    "no-goal": WALKED | {"goal": "none", "greedy": 0.3},
+    "no-goal": WALKED | {"goal": "none"},
 }
 
 

@@ -304,4 +304,4 @@ def test_what_an_algorithm_uses(algo, landmarks, adjacency):
 def test_a_map_needs_no_adjacency_network_and_no_novelty():
     config = preset("ant-maze-u")
     assert config.uses_landmarks
-    assert [config.uses_adjacency, config.reads_adjacency_network, config.uses_novelty] == [False] * 3
+    assert [config.uses_adjacency, config.uses_novelty] == [False] * 2
