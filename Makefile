@@ -20,8 +20,8 @@ install: $(STAMP) ## create .venv and install the locked packages and the projec
 
 # Run again, it continues from the last checkpoint; once finished, it only measures. `rm -r runs/demo` starts over.
 DEMO := runs/demo
-demo: $(STAMP) ## set up, then train a point in a maze for a few minutes and measure its success
-	@echo "Training a point in a maze: a few minutes on two cores. You can interrupt it; 'make demo' continues."
+demo: $(STAMP) ## set up, then train a point in a maze for a minute or two and measure its success
+	@echo "Training a point in a maze: a minute or two. You can interrupt it; 'make demo' continues."
 	$(VENV)/bin/higl train --config examples/demo.toml --out $(DEMO) --resume --checkpoint-minutes 0.5
 	$(VENV)/bin/higl eval $(DEMO) --episodes 50
 	@echo "The results are in $(DEMO): eval.csv, metrics.jsonl, policy.safetensors (see docs/run-folder.md)."
