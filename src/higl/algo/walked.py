@@ -392,16 +392,14 @@ class Walker:
 
         Of late, no segment was stuck at any landmark close to the line.
         """
-        offset = desired - achieved
-        away = max(float(np.linalg.norm(offset)), 1e-6)
-        along = np.clip((self.chart.points - achieved) @ offset / away, 0.0, away)
-        aside = np.linalg.norm(self.chart.points - achieved - along[:, None] * offset / away, axis=1)
-        return away / float(self.chart.speed) < way and not (self.vain[aside < _ASIDE] > _SMOOTH).any()
+        away = float(np.linalg.norm(desired - achieved))
+        close = _distances_to_line(self.chart.points, achieved, desired) < _ASIDE
+        return away / float(self.chart.speed) < way and not (self.vain[close] > _SMOOTH).any()
 
     def _stop(self, achieved: np.ndarray, goal: np.ndarray, last: int, before: np.ndarray) -> tuple[int, np.ndarray]:
         """Return the next landmark on the path to `last` (-1: none), and where the next segment should lead [G].
 
-        That is as far along the path as it is straight, and at least `ahead`. `before` [N] is the landmark before each
+        That is as far along the path as it is straight, and at least `_AHEAD`. `before` [N] is the landmark before each
         on its shortest path.
         """
         path = []
@@ -425,9 +423,7 @@ class Walker:
         for place in range(chosen + 1, len(points)):
             if away[place] > self.leap or rough[: place + 1].any():
                 break
-            direction = (points[place] - achieved) / max(away[place], 1e-6)
-            along = np.clip((points[:place] - achieved) @ direction, 0.0, away[place])
-            if _distances(points[:place] - along[:, None] * direction, achieved).max() > _BEND:
+            if _distances_to_line(points[:place], achieved, points[place]).max() > _BEND:
                 break
             chosen = place
         return chosen
@@ -479,3 +475,11 @@ class Walker:
 def _distances(points: np.ndarray, point: np.ndarray) -> np.ndarray:
     """Return the distances from points [N, G] to one point [G]: [N]."""
     return np.sqrt(np.square(points - point).sum(axis=1))
+
+
+def _distances_to_line(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Return the distances from points [N, G] to the line between two points [G]: [N]."""
+    length = max(float(np.linalg.norm(end - start)), 1e-6)
+    direction = (end - start) / length
+    along = np.clip((points - start) @ direction, 0.0, length)
+    return _distances(points - along[:, None] * direction, start)

@@ -74,20 +74,17 @@ class Wanderer(Walker):
     def _choose(
         self, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None
     ) -> tuple[int, np.ndarray]:
-        """Return the next landmark on the way (-1: none) and the target of the next segment [G].
-
-        Without a generator there is no noise, and choices follow from where the body is.
-        """
+        """Return the next landmark on the way (-1: none) and the target of the next segment [G]."""
         from scipy.sparse.csgraph import dijkstra
 
-        drawing = rng or np.random.default_rng(np.ascontiguousarray(achieved, np.float32).view(np.uint32))
+        assert rng is not None, "only training wanders, and training explores"
         way, before = dijkstra(self.edges, indices=self.node, return_predecessors=True)
-        self._aim(achieved, way, drawing)
+        self._aim(achieved, way, rng)
         if self.roaming:
-            return -1, self._roam_outward(achieved, drawing)
+            return -1, self._roam_outward(achieved, rng)
         last = self.node if self.explore == "straight" else self.frontier
         hop, target = self._stop(achieved, self.chart.points[self.frontier], last, before)
-        return hop, target if rng is None else target + rng.normal(0.0, _NOISE, achieved.shape)
+        return hop, target + rng.normal(0.0, _NOISE, achieved.shape)
 
     def _aim(self, achieved: np.ndarray, way: np.ndarray, rng: np.random.Generator) -> None:
         """Keep the pseudo goal, begin to roam where it is reached, or choose the next one."""
