@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import dijkstra
 from support.arrays import differing
 
-from higl.algo.walked import Chart, WalkedMap, Walker, follow, is_stuck, last_landmark, with_nearby
+from higl.algo.walked import Chart, WalkedMap, Walker, follow, guessed_edges, is_stuck, last_landmark, with_nearby
 
 # All worlds: 0.1 per step, so that a segment of ten steps leads one unit far, and the first radius is 0.3.
 STEP, PERIOD = 0.1, 10
@@ -246,9 +247,11 @@ def test_a_restored_map_grows_as_the_original():
     [
         (-1, [0.9, 0.5, 2.0], [], 1),  # the first point belongs to the nearest landmark
         (-1, [1.1, 1.5, 2.0], [], -1),  # if that is within the radius
-        (0, [0.9, 0.1, 2.0], [], 0),  # it stays within the radius
+        (0, [0.9, 0.4, 2.0], [], 0),  # it stays within the radius
         (0, [0.9, 0.8, 2.0], [1], 0),  # until a joined one is clearly nearer
-        (0, [0.9, 0.7, 0.1], [1], 1),  # and one that is not joined does not count
+        (0, [0.9, 0.7, 0.4], [1], 1),  # and one that is not joined does not count
+        (0, [0.9, 0.7, 0.3], [1], 2),  # unless it is very near
+        (0, [0.3, 0.7, 0.25], [1], 0),  # and clearly nearer
         (0, [0.9, 0.7, 0.6], [1, 2], 2),
         (0, [1.1, 0.34, 2.0], [], 1),  # beyond the radius it meets a landmark that is very near
         (0, [1.1, 0.36, 2.0], [], -1),  # and no other
@@ -343,6 +346,55 @@ def test_a_segment_ends_on_arrival_or_when_its_time_is_over():
     assert walker.see(here).is_due(here)
 
 
+def test_a_segment_ends_earlier_when_time_is_short():
+    """Its way takes 100 steps, as long as the longest episode: two thirds of the time are not enough."""
+    walker = Walker(walked(*[WIDE] * 50).chart(), PERIOD).see(np.array([-1.0, 0.0]))
+    walker.cautious = True  # along the map
+    _, early = walker.target(np.array([-1.0, 0.0]), np.array([1.0, 0.0]), None)
+    assert early.hurry == pytest.approx(1.5, abs=0.2)
+    late = copy.copy(walker)
+    late.clock = 80
+    _, late = late.target(np.array([-1.0, 0.0]), np.array([1.0, 0.0]), None)
+    assert late.hurry == 2.0
+    _, idle = walker.target(np.array([-1.0, 0.0]), np.array([-1.0, 1.0]), None)
+    assert idle.hurry == 1.0
+    for walker, reach in ((idle, 0.25), (late, 0.5)):
+        assert walker.attempt is not None
+        walker.steps = 2
+        assert walker.is_due(walker.attempt[3] + [0.0, reach - 0.01])
+        assert not walker.is_due(walker.attempt[3] + [0.0, reach + 0.01])
+
+
+def test_edges_are_guessed_between_landmarks_side_by_side():
+    """Two parallel ways, closer than the radius: nobody crossed between them, and yet there is a way across."""
+    chart = walked(line((0.0, 0.0), (5.0, 0.0)), line((0.0, 0.7), (0.5, 0.15), (5.0, 0.15))).chart()
+    lengths = guessed_edges(chart)
+    walked_pairs = set(zip(chart.start.tolist(), chart.end.tolist(), strict=True))
+    for first, point in enumerate(chart.points):
+        for second, other in enumerate(chart.points):
+            away = float(np.linalg.norm(point - other))
+            guess = first != second and away <= chart.radius and (first, second) not in walked_pairs
+            expected = 3 * away / chart.speed * (1 + chart.vain[first]) if guess else 0.0
+            assert lengths[first, second] == pytest.approx(expected, rel=1e-3)
+    start, upper = nearest(chart, 0.0, 0.0), nearest(chart, 5.0, 0.15)
+    assert upper not in shortest(chart, start)[0]
+    assert np.isfinite(dijkstra(Walker(chart, PERIOD).edges, indices=start)[upper])
+    chart.vain[:] = 4.0
+    np.testing.assert_allclose(guessed_edges(chart), 5 * lengths, rtol=1e-5)
+
+
+def test_stops_are_as_far_away_as_a_good_segment_leads():
+    """A body that covers three units in a segment is not asked for one."""
+    grown = walked(*[line((0.0, 0.0), (9.0, 0.0), (9.0, 9.0))] * 2)
+    slow = Walker(grown.chart(), PERIOD).see(np.zeros(2))
+    fast = Walker(grown.chart()._replace(speed=np.float32(0.3)), PERIOD).see(np.zeros(2))
+    goal = np.array([9.0, 9.0])
+    fast.vain = slow.vain = np.ones_like(slow.vain)  # no longer stops on straight ways
+    distances = [float(np.linalg.norm(walker.target(np.zeros(2), goal, None)[0])) for walker in (slow, fast)]
+    assert 0.7 <= distances[0] < 1.1
+    assert 2.1 <= distances[1] < 2.5
+
+
 def test_without_the_map_the_wall_stops_it():
     """The simulated world itself: going straight does not reach the goal."""
     position = np.array([-1.0, 0.0])
@@ -415,8 +467,8 @@ def test_a_walker_leaves_the_map_towards_an_unknown_goal():
 
 
 def contents(walker: Walker) -> dict[str, Any]:
-    edges = walker.edges
-    return vars(walker) | {"edges": (edges.data.copy(), edges.indices.copy(), edges.indptr.copy())}
+    tables = {"edges": walker.edges, "walked": walker.walked}
+    return vars(walker) | {name: (table.data, table.indices, table.indptr) for name, table in tables.items()}
 
 
 @pytest.mark.parametrize("seed", [None, 0, 1, 2, 3])

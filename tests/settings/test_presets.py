@@ -94,6 +94,7 @@ PAPER: dict[str, tuple[str, Any]] = {
     "low.exploration": (TABLE_3, shares(1.0, 1.0, 0.1)),
     "low.target_noise": (SILENT, shares(0.2, 0.2, 0.1)),
     "low.target_noise_clip": (SILENT, shares(0.5, 0.5, 0.5)),
+    "low.updates": (SILENT, 1),
     "low.exchange": (OFF, 0.0),
     "low.normalise": (OFF, False),
     "low.angles": (OFF, ()),

@@ -307,7 +307,7 @@ class Learner:
         low_key, high_key, novelty_key = jax.random.split(jax.random.fold_in(self.key, self.episodes), 3)
         count = jnp.asarray(len(episode))
         segments = jnp.asarray(-(-len(episode) // self.config.high.period))
-        metrics |= self.train_low(low_key, count)
+        metrics |= self.train_low(low_key, count * self.config.low.updates)
         if not self.config.walks_map:
             metrics |= self.train_high(high_key, segments)
         if self.config.uses_novelty:

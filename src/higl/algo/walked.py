@@ -9,11 +9,15 @@ was walked only once, or along which segments got stuck, is longer.
     Chart       what acting reads of it: small, and stored with a policy
     Walker      leads one episode along a chart: the high level of such a run, in place of a network
 
-A trajectory belongs to a landmark until a joined one is clearly nearer, or it leaves the radius. It then meets any
-landmark within a third of the radius, or makes a new one. So points on either side of a wall that is thicker than that
-rarely share a landmark. When all places are taken, the radius grows and landmarks that are joined by short edges are
-merged, as are landmarks without any edge that are as close. In this way the map covers whatever has been visited with
-the same number of landmarks.
+A trajectory belongs to a landmark until another is clearly nearer: a joined one within the radius, or any within a
+third of the radius. Where it leaves the radius and meets none, it makes a new one. So points on either side of a wall
+that is thicker than a third of the radius rarely share a landmark. When all places are taken, the radius grows and
+landmarks that are joined by short edges are merged, as are landmarks without any edge that are as close. In this way
+the map covers whatever has been visited with the same number of landmarks.
+
+Trajectories that pass side by side leave chains of landmarks that nobody crossed between. A walker therefore guesses
+edges between landmarks within the radius of each other; they are longer than walked ones, the more so where segments
+got stuck.
 
 All lengths are in units of the goal space (`goal_unit`). Imports no JAX, so that a policy acts without it.
 """
@@ -40,16 +44,21 @@ _CENTRE = 50.0
 _NEARER = 0.8
 # A body meets a landmark to which no edge leads within this share of the radius.
 _REUNION = 0.35
+# Factor on the length of an edge that is guessed, not walked.
+_GUESS = 3.0
 # A segment is stuck if it got closer to its target by less than this share of its way (at most of a good segment, or of
 # a unit if that is shorter); ways shorter than the second share of those are not judged.
 _STUCK, _SHORT = 0.2, 0.3
-# Stops are at least so many units away: a body that is only asked for what it reaches already does not get faster.
+# Stops are at least so far away, in units, or in lengths of a good segment if that is longer than a unit: a body that
+# is only asked for what it reaches already does not get faster.
 _AHEAD = 0.7
-# A segment ends early, but not within so many steps, when the body is within so many units of its stop.
+# A segment ends early, but not within so many steps, when the body is this close to its stop (measured alike).
 _SOON, _THERE = 2, 0.25
-# They may be this many times as far, and in multiples of the length of a good segment if that is longer than a unit,
-# where the path is straight, that is, within so many units of a line, and no more than so many segments got stuck along
-# it of late. So may pieces of the straight rest to a goal.
+# It ends the earlier, up to this factor, if this share of the time left is not enough for the way left: then the body
+# does not slow down at its stops.
+_HURRY, _IN_TIME = 2.0, 2 / 3
+# Stops may be this many times as far where the path is straight, that is, within so many units of a line, and no more
+# than so many segments got stuck along it of late. So may pieces of the straight rest to a goal.
 _LEAP, _BEND, _SMOOTH = 3.0, 0.2, 0.5
 # Share of what is remembered of stuck segments at the next one, and the factor on an edge along which all were stuck.
 _MEMORY, _STUCK_FACTOR = 0.98, 10.0
@@ -72,7 +81,7 @@ class Chart(NamedTuple):
     """What acting reads of a map: landmarks [N, G], segments spent there [N], and those that were stuck there [N].
 
     The walked edges: `start` [E], `end` [E], `steps` [E] (time of a good segment). `speed` []: distance per step of a
-    good segment. `radius` []: the radius of a landmark.
+    good segment. `radius` []: the radius of a landmark. `horizon` []: steps of the longest episode.
     """
 
     points: np.ndarray
@@ -83,6 +92,7 @@ class Chart(NamedTuple):
     steps: np.ndarray
     speed: np.ndarray
     radius: np.ndarray
+    horizon: np.ndarray
 
 
 class WalkedMap:
@@ -100,6 +110,7 @@ class WalkedMap:
         self.moves = np.zeros(0, np.float32)
         self.gains = np.zeros(0, np.float32)
         self.radius = np.zeros((), np.float32)
+        self.horizon = np.zeros((), np.float32)
 
     def __len__(self) -> int:
         return int(self.present.sum())
@@ -130,6 +141,7 @@ class WalkedMap:
             np.maximum(steps, 1e-3).astype(np.float32),
             np.asarray(self.speed, np.float32),
             self.radius.copy(),
+            self.horizon.copy(),
         )
 
     # --- Growing ---
@@ -145,6 +157,7 @@ class WalkedMap:
         self.gains = np.concatenate([self.gains, (before - after).astype(np.float32)])[-_LATEST:]
         if self.radius == 0.0:
             self.radius = np.asarray(_FIRST_RADIUS * min(self.speed * self.period, 1.0), np.float32)
+        self.horizon = np.maximum(self.horizon, np.float32(len(achieved) - 1))
         nodes = self._track(achieved)
         self._judge(nodes[ends], achieved[ends], targets)
 
@@ -228,7 +241,9 @@ class WalkedMap:
 
     # --- Saving ---
 
-    _SAVED = ("points", "present", "visits", "vain", "crossings", "attempts", "stuck", "moves", "gains", "radius")
+    _SAVED = (
+        "points", "present", "visits", "vain", "crossings", "attempts", "stuck", "moves", "gains", "radius", "horizon",
+    )  # fmt: skip
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the contents of the map, for saving."""
@@ -252,12 +267,12 @@ def follow(node: int, distance: np.ndarray, joined: np.ndarray, radius: float) -
     nearest = int(np.argmin(distance))
     if node < 0:
         return nearest if distance[nearest] <= radius else -1
+    if distance[nearest] <= min(_REUNION * radius, _NEARER * distance[node]):
+        return nearest
     near = np.where(joined, distance, np.inf)
     if near.min() <= min(radius, _NEARER * distance[node]):
         return int(np.argmin(near))
-    if distance[node] <= radius:
-        return node
-    return nearest if distance[nearest] <= _REUNION * radius else -1
+    return node if distance[node] <= radius else -1
 
 
 def is_stuck(start: np.ndarray, end: np.ndarray, target: np.ndarray, reach: float) -> bool:
@@ -288,8 +303,19 @@ def last_landmark(chart: Chart, vain: np.ndarray, way: np.ndarray, desired: np.n
 
 def with_nearby(points: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Return the counts of landmarks [N] plus those of others within about a unit, the farther the less: [N]."""
-    square = np.square(points).sum(axis=1)
-    return np.exp(-np.maximum(square[:, None] + square - 2.0 * points @ points.T, 0.0)) @ counts
+    return np.exp(-_squared_distances(points)) @ counts
+
+
+def guessed_edges(chart: Chart) -> np.ndarray:
+    """Return the lengths of edges that nobody has walked, between landmarks within the radius of each other: [N, N].
+
+    0 where there is none. The more segments got stuck at a landmark, the longer the guesses from there.
+    """
+    away = np.sqrt(_squared_distances(chart.points))
+    near = (away <= chart.radius) & ~np.eye(len(away), dtype=bool)
+    near[chart.start, chart.end] = False
+    steps = _GUESS * away / chart.speed * (1.0 + chart.vain[:, None])
+    return np.where(near, np.maximum(steps, 1e-3), 0.0)
 
 
 class Walker:
@@ -306,9 +332,10 @@ class Walker:
         size = len(chart.points)
         self.chart, self.period = chart, period
         reach = float(chart.speed) * period
-        self.judged, self.leap = min(reach, 1.0), _LEAP * _AHEAD * max(reach, 1.0)
-        """How far a segment should lead, and how far it may lead on a straight way."""
-        self.edges = csr_array((chart.steps.astype(np.float64), (chart.start, chart.end)), shape=(size, size))
+        self.judged, self.scale = min(reach, 1.0), max(reach, 1.0)
+        """How far a segment should lead, and the scale of the distance to the next stop."""
+        self.walked = csr_array((chart.steps.astype(np.float64), (chart.start, chart.end)), shape=(size, size))
+        self.edges = self.walked + csr_array(guessed_edges(chart))
         self.vain = chart.vain
         self.least, self.idle = np.inf, 0
         """The shortest way to the goal so far, and the segments since then."""
@@ -321,15 +348,18 @@ class Walker:
         """Landmark, next landmark on the path (-1: none), start and target of the segment under way."""
         self.steps = 0
         """Steps of that segment so far."""
+        self.clock, self.hurry = -1, 1.0
+        """Steps of the episode so far, and the factor on the distance at which a stop counts as reached."""
 
     def see(self, achieved: np.ndarray) -> Walker:
         """Follow the body to its landmark; to be called at every step."""
         walker = copy.copy(self)
         walker.steps += 1
+        walker.clock += 1
         distance = _distances(self.chart.points, achieved)
         joined = np.zeros(len(distance), bool)
         if self.node >= 0:
-            joined[self.edges.indices[self._edges_from(self.node)]] = True
+            joined[self.walked.indices[_row(self.walked, self.node)]] = True
         found = follow(self.node, distance, joined, float(self.chart.radius))
         walker.node = found if found >= 0 else self.node if self.node >= 0 else int(np.argmin(distance))
         return walker
@@ -338,7 +368,8 @@ class Walker:
         """Return whether a segment begins: none is under way, its time is over, or the body is there."""
         if self.attempt is None or self.steps >= self.period:
             return True
-        return self.steps >= _SOON and bool(np.linalg.norm(self.attempt[3] - achieved) < _THERE)
+        near = _THERE * self.scale * self.hurry
+        return self.steps >= _SOON and bool(np.linalg.norm(self.attempt[3] - achieved) < near)
 
     def target(
         self, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None
@@ -361,7 +392,7 @@ class Walker:
         walker.vain[node] += _IMPATIENCE
         if hop >= 0:
             walker.edges = self.edges.copy()
-            ends = self._edges_from(node)
+            ends = _row(self.edges, node)
             walker.edges.data[ends] *= np.where(self.edges.indices[ends] == hop, _REFUSAL, 1.0)
         return walker
 
@@ -375,6 +406,7 @@ class Walker:
         last, known = last_landmark(self.chart, self.vain, way, desired)
         if known and not self.cautious and self._in_sight(achieved, desired, way[last]):
             last = self.node
+        self._consult_clock(way[last] + np.linalg.norm(desired - self.chart.points[last]) / self.chart.speed)
         if rng is None:
             hop, target = self._stop(achieved, desired, last, before)
             away = float(np.linalg.norm(desired - achieved))
@@ -385,7 +417,12 @@ class Walker:
         if self.frontier >= 0:
             last, desired = self.frontier, self.chart.points[self.frontier]
         hop, target = self._stop(achieved, desired, last, before)
-        return hop, target + rng.normal(0.0, _NOISE * _AHEAD, achieved.shape)
+        return hop, target + rng.normal(0.0, _NOISE * _AHEAD * self.scale, achieved.shape)
+
+    def _consult_clock(self, way: float) -> None:
+        """Hurry if the steps of a good body for the `way` left would take too much of the time left."""
+        left = max(float(self.chart.horizon) - self.clock, 1.0)
+        self.hurry = float(np.clip(way / (_IN_TIME * left), 1.0, _HURRY))
 
     def _in_sight(self, achieved: np.ndarray, desired: np.ndarray, way: float) -> bool:
         """Return whether the straight line to a goal is shorter than a way along the map, and nothing seems in between.
@@ -399,8 +436,8 @@ class Walker:
     def _stop(self, achieved: np.ndarray, goal: np.ndarray, last: int, before: np.ndarray) -> tuple[int, np.ndarray]:
         """Return the next landmark on the path to `last` (-1: none), and where the next segment should lead [G].
 
-        That is as far along the path as it is straight, and at least `_AHEAD`. `before` [N] is the landmark before each
-        on its shortest path.
+        That is as far along the path as it is straight, and at least as far as `_AHEAD` says. `before` [N] is the
+        landmark before each on its shortest path.
         """
         path = []
         while last >= 0 and last != self.node:
@@ -408,7 +445,7 @@ class Walker:
             last = int(before[last])
         path.reverse()
         rest = goal - achieved
-        piece = achieved + rest / max(float(np.linalg.norm(rest)) / self.leap, 1.0)
+        piece = achieved + rest / max(float(np.linalg.norm(rest)) / (_LEAP * _AHEAD * self.scale), 1.0)
         points = np.concatenate([self.chart.points[path], piece[None]])
         rough = self.vain[[self.node, *path]] > _SMOOTH
         return path[0] if path else -1, points[self._farthest_straight(achieved, points, rough)]
@@ -419,9 +456,10 @@ class Walker:
         `rough` [P] says where the landmarks before the points got segments stuck.
         """
         away = _distances(points, achieved)
-        chosen = next((place for place, far in enumerate(away) if far >= _AHEAD), len(points) - 1)
+        least = _AHEAD * self.scale
+        chosen = next((place for place, far in enumerate(away) if far >= least), len(points) - 1)
         for place in range(chosen + 1, len(points)):
-            if away[place] > self.leap or rough[: place + 1].any():
+            if away[place] > _LEAP * least or rough[: place + 1].any():
                 break
             if _distances_to_line(points[:place], achieved, points[place]).max() > _BEND:
                 break
@@ -437,7 +475,7 @@ class Walker:
         if self.idle < _PATIENCE:
             return 0.0
         rng = np.random.default_rng([self.idle, self.node])
-        return rng.normal(0.0, _NOISE * _AHEAD, self.chart.points.shape[1])
+        return rng.normal(0.0, _NOISE * _AHEAD * self.scale, self.chart.points.shape[1])
 
     # --- Exploration ---
 
@@ -468,8 +506,10 @@ class Walker:
         self.roaming -= 1
         return achieved + self.heading
 
-    def _edges_from(self, node: int) -> Any:
-        return slice(self.edges.indptr[node], self.edges.indptr[node + 1])
+
+def _row(matrix: Any, row: int) -> slice:
+    """Return where a sparse matrix keeps the entries of a row."""
+    return slice(matrix.indptr[row], matrix.indptr[row + 1])
 
 
 def _distances(points: np.ndarray, point: np.ndarray) -> np.ndarray:
@@ -483,3 +523,9 @@ def _distances_to_line(points: np.ndarray, start: np.ndarray, end: np.ndarray) -
     direction = (end - start) / length
     along = np.clip((points - start) @ direction, 0.0, length)
     return _distances(points - along[:, None] * direction, start)
+
+
+def _squared_distances(points: np.ndarray) -> np.ndarray:
+    """Return the squared distances between points [N, G]: [N, N]."""
+    square = np.square(points).sum(axis=1)
+    return np.maximum(square[:, None] + square - 2.0 * points @ points.T, 0.0)

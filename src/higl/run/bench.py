@@ -186,7 +186,7 @@ class Bench:
         count, learner = 25, self.learner
         seconds = best_time(lambda: learner.train_low(jax.random.key(0), jnp.asarray(count)))
         flops = td3_flops(learner.state.low, self.config.low.batch_size)
-        return Stage("low update", seconds / count, 1.0, flops)
+        return Stage("low update", seconds / count, float(self.config.low.updates), flops)
 
     def _high(self) -> list[Stage]:
         """Time the high level's update, and each of its parts."""

@@ -61,6 +61,8 @@ class LowConfig(LevelConfig):
     """Standard deviation of the noise on the target policy's action, as a share of half the range of each action."""
     target_noise_clip: float = 0.016666666666666666
     """Bound of that noise, as a share of half the range of each action."""
+    updates: int = 1
+    """Updates per step of the environment."""
     exchange: float = 0.0
     """Share of each batch whose subgoals are replaced by another transition's or, if absolute, by an achieved point."""
     normalise: bool = False

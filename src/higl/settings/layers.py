@@ -138,7 +138,7 @@ _RANGES = {
     _POSITIVE: (
         "steps num_envs every episodes epochs batch_size buffer_size period hidden embedding degree cell "
         "pool all_pairs_up_to actor_learning_rate critic_learning_rate learning_rate subgoal_range goal_unit "
-        "reward_scale epsilon cutoff"
+        "reward_scale epsilon cutoff updates"
     ),
     _AT_LEAST_0: (
         "hidden_entries angles critic_weight_decay exploration target_noise target_noise_clip "
