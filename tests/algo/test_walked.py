@@ -403,6 +403,18 @@ def test_without_the_map_the_wall_stops_it():
     assert position[0] < 0
 
 
+def test_a_walker_that_is_stuck_off_the_map_goes_on_from_the_nearest_landmark():
+    """A hand that left its puck behind is still, by its landmark, where both arrived."""
+    chart = walked(*[line((0.0, 0.0), (4.0, 0.0))] * 3).chart()
+    off, end = np.array([1.0, 2.0]), nearest(chart, 4.0, 0.0)
+    walker = Walker(chart, PERIOD).see(np.array([4.0, 0.0]))
+    _, walker = walker.target(np.array([4.0, 0.0]), np.array([4.0, 5.0]), None)
+    assert walker.see(off).node == end, "as long as it moves it is taken to be near its landmark"
+    walker.attempt = (end, -1, off, np.array([4.0, 5.0]))
+    _, walker = walker.see(off).target(off, np.array([4.0, 5.0]), None)
+    assert walker.node == nearest(chart, *off)
+
+
 def test_a_walker_that_is_stuck_takes_another_way():
     """The straight way has been walked often, in both directions; now it is shut."""
     straight = line((-1.0, 0.0), (1.0, 0.0))

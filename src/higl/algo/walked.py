@@ -386,6 +386,9 @@ class Walker:
         if self.attempt is None or not is_stuck(self.attempt[2], achieved, self.attempt[3], self.judged):
             return walker
         node, hop, _, _ = self.attempt
+        distance = _distances(self.chart.points, achieved)
+        if distance[self.node] > self.chart.radius:  # it has left the map: go on from the nearest landmark
+            walker.node = int(np.argmin(distance))
         if not self.cautious:  # from now on along the map: what was close on a straight line may be far
             walker.cautious, walker.least, walker.idle = True, np.inf, 0
         walker.vain = self.vain.copy()
