@@ -387,7 +387,7 @@ class Walker:
             return walker
         node, hop, _, _ = self.attempt
         distance = _distances(self.chart.points, achieved)
-        if distance[self.node] > self.chart.radius:  # it has left the map: go on from the nearest landmark
+        if distance[self.node] > max(float(self.chart.radius), distance.min() / _NEARER):  # it has left the map
             walker.node = int(np.argmin(distance))
         if not self.cautious:  # from now on along the map: what was close on a straight line may be far
             walker.cautious, walker.least, walker.idle = True, np.inf, 0
