@@ -410,7 +410,7 @@ def test_a_walker_that_is_stuck_off_the_map_goes_on_from_the_nearest_landmark():
     walker = Walker(chart, PERIOD).see(np.array([4.0, 0.0]))
     _, walker = walker.target(np.array([4.0, 0.0]), np.array([4.0, 5.0]), None)
     assert walker.see(off).node == end, "as long as it moves it is taken to be near its landmark"
-    walker.attempt = (end, -1, off, np.array([4.0, 5.0]))
+    walker.attempt, walker.cautious = (end, -1, off, np.array([4.0, 5.0])), True
     _, walker = walker.see(off).target(off, np.array([4.0, 5.0]), None)
     assert walker.node == nearest(chart, *off)
 

@@ -386,11 +386,10 @@ class Walker:
         if self.attempt is None or not is_stuck(self.attempt[2], achieved, self.attempt[3], self.judged):
             return walker
         node, hop, _, _ = self.attempt
-        distance = _distances(self.chart.points, achieved)
-        if distance[self.node] > max(float(self.chart.radius), distance.min() / _NEARER):  # it has left the map
-            walker.node = int(np.argmin(distance))
         if not self.cautious:  # from now on along the map: what was close on a straight line may be far
             walker.cautious, walker.least, walker.idle = True, np.inf, 0
+        elif not self._is_near(achieved):  # stuck again, off the map: go on from the nearest landmark
+            walker.node = int(np.argmin(_distances(self.chart.points, achieved)))
         walker.vain = self.vain.copy()
         walker.vain[node] += _IMPATIENCE
         if hop >= 0:
@@ -398,6 +397,11 @@ class Walker:
             ends = _row(self.edges, node)
             walker.edges.data[ends] *= np.where(self.edges.indices[ends] == hop, _REFUSAL, 1.0)
         return walker
+
+    def _is_near(self, achieved: np.ndarray) -> bool:
+        """Return whether the body is within the radius of its landmark, or no other is clearly nearer."""
+        distance = _distances(self.chart.points, achieved)
+        return bool(distance[self.node] <= max(float(self.chart.radius), distance.min() / _NEARER))
 
     def _choose(
         self, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None
