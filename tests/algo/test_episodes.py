@@ -295,7 +295,10 @@ def with_map(config, kind: type[Policy] = Policy) -> Policy:
 def test_with_a_map_a_segment_ends_when_the_body_is_there(explore):
     """A subgoal keeps its target over a segment; the body arrives after two or three steps, of five at the most."""
     config = changed(WALKED, goal_unit=(1.0,), high={"subgoal_range": (100.0,)})
-    episode = collect_episode(PointEnv(steps=60), with_map(config, Obedient), 4, explore=explore)
+    policy = with_map(config, Obedient)
+    assert policy.chart is not None
+    near = 0.25 * max(1.0, policy.period * float(policy.chart.speed)) * 2.0  # at the most: if time is short
+    episode = collect_episode(PointEnv(steps=60), policy, 4, explore=explore)
     starts, stops = episode.segments
     assert starts[0] == 0
     lengths = stops - starts
@@ -306,7 +309,7 @@ def test_with_a_map_a_segment_ends_when_the_body_is_there(explore):
     for start, stop in zip(starts, stops, strict=True):
         np.testing.assert_allclose(targets[start:stop], targets[[start] * (stop - start)], atol=1e-4)
         left = np.linalg.norm(targets[start] - episode.achieved[stop])
-        assert left < 0.4 or stop - start == 5 or stop == len(episode)
+        assert left < near or stop - start == 5 or stop == len(episode)
 
 
 def test_random_subgoals_keep_their_time_also_with_a_map():

@@ -50,8 +50,9 @@ _GUESS = 3.0
 # a unit if that is shorter); ways shorter than the second share of those are not judged.
 _STUCK, _SHORT = 0.2, 0.3
 # Stops are at least so far away, in units, or in lengths of a good segment if that is longer than a unit: a body that
-# is only asked for what it reaches already does not get faster.
-_AHEAD = 0.7
+# is only asked for what it reaches already does not get faster. It counts as two units at the most: with stops far
+# along the path a body cuts corners, or passes a key.
+_AHEAD, _FAR = 0.7, 2.0
 # A segment ends early, but not within so many steps, when the body is this close to its stop (measured alike).
 _SOON, _THERE = 2, 0.25
 # It ends the earlier, up to this factor, if this share of the time left is not enough for the way left: then the body
@@ -332,7 +333,7 @@ class Walker:
         size = len(chart.points)
         self.chart, self.period = chart, period
         reach = float(chart.speed) * period
-        self.judged, self.scale = min(reach, 1.0), max(reach, 1.0)
+        self.judged, self.scale = min(reach, 1.0), min(max(reach, 1.0), _FAR)
         """How far a segment should lead, and the scale of the distance to the next stop."""
         self.walked = csr_array((chart.steps.astype(np.float64), (chart.start, chart.end)), shape=(size, size))
         self.edges = self.walked + csr_array(guessed_edges(chart))
