@@ -261,10 +261,10 @@ def _cut(config: LandmarksConfig, weights: jax.Array, *, keep_along: int | None)
 
 
 def cut_endpoints(config: LandmarksConfig, edges: EndpointEdges) -> EndpointEdges:
-    """Cut the edges of states and goals; each goal keeps its shortest incoming edge.
+    """Penalise long edges of states and goals; each goal keeps its shortest incoming edge as it is.
 
-    A state has no incoming edges and keeps no outgoing edge over the cut-off. Its direct edge to the goal exists only
-    within `goal_within`.
+    A state has no incoming edges, and all its outgoing edges over the cut-off are penalised. Its direct edge to the
+    goal exists only within `goal_within`.
     """
     return EndpointEdges(
         state_landmark=_cut(config, edges.state_landmark, keep_along=None),

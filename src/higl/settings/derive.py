@@ -37,7 +37,7 @@ _SEGMENTS, _SHORTEST_PERIOD = 10, 2
 
 # The width of the goal region in units (the paper's mazes: 12). If the widest dimension is this many times wider than
 # the narrowest, each dimension gets a unit of its own.
-_WIDTH, _DISPARATE = 10, 30
+_UNITS, _DISPARATE = 10, 30
 
 # The recipe and the defaults, whose numbers are the limits of a schedule; and pairs for trainings that are frequent.
 _RECIPE, _DEFAULT, _FEW_PAIRS = preset(""), Config(), 300
@@ -172,12 +172,12 @@ def _put_unit(values: _Values, env: gymnasium.Env, traces: list[Trace]) -> None:
     widths = high - low
     widths = np.where(widths > 0, widths, widths.max() or 1.0)
     if widths.max() <= _DISPARATE * widths.min():
-        unit = (_number(widths.max() / _WIDTH),)
+        unit = (_number(widths.max() / _UNITS),)
         reason = f"the goal region is {_number(widths.max())} wide"
     else:
-        unit = tuple(_number(width / _WIDTH) for width in widths)
+        unit = tuple(_number(width / _UNITS) for width in widths)
         reason = "the goal dimensions have very different ranges"
-    unit = values.put("goal_unit", unit, f"{reason}: that is {_WIDTH} units")
+    unit = values.put("goal_unit", unit, f"{reason}: that is {_UNITS} units")
     reason = "the width of the goal region"
     if values["high.subgoals"] == "absolute":
         widths, reason = np.maximum(np.abs(low), np.abs(high)), "the farthest goal from the origin"
