@@ -144,7 +144,7 @@ def test_a_time_limit_that_bootstraps_adds_the_last_value_to_the_return():
 def test_adjacency_accuracy_by_hand():
     """Embedding = the point itself: cells one apart are classified as adjacent, all others not."""
     identity = (Layer(np.eye(2, dtype=np.float32), np.zeros(2, np.float32)),)
-    config = AdjacencyConfig(degree=3, epsilon=1.0, delta=0.2)
+    config = AdjacencyConfig(degree=3, delta=0.2)
     matrix = CellMatrix(1.0, 3, 2)
     matrix.add_trajectory(np.array([[0, 0], [1, 0], [2, 0]], np.float32))
     matrix.add_trajectory(np.array([[0, 1]], np.float32))

@@ -19,8 +19,6 @@ SMALL = {
     "high.hidden": [8],
     "low.buffer_size": 1000,
     "high.buffer_size": 200,
-    "adjacency.hidden": [8],
-    "novelty.hidden": [8],
 }
 
 

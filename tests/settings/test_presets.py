@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from higl import envs
+from higl.algo import adjacency, novelty
 from higl.envs.make import make_env
 from higl.errors import SettingsError
 from higl.settings import presets
@@ -119,20 +120,11 @@ PAPER: dict[str, tuple[str, Any]] = {
     "high.relabel": (OFF, False),
     "adjacency.degree": (TABLE_3, by_task(7, 5, 5, 5)),
     "adjacency.cell": (SILENT, by_task(1.0, 1.0, 1.0, 0.1)),
-    "adjacency.hidden": (f"{NETWORKS} (4 layers of 128)", (128, 128, 128)),
-    "adjacency.embedding": (NETWORKS, 32),
-    "adjacency.learning_rate": (TABLE_2, 0.0002),
-    "adjacency.batch_size": (TABLE_2, 64),
     "adjacency.epochs": (TABLE_2, 25),
     "adjacency.every": (TABLE_2, 50_000),
-    "adjacency.epsilon": (TABLE_2, 1.0),
     "adjacency.delta": (TABLE_3, by_task(0.2, 0.2, 0.2, 0.02)),
     "adjacency.margin": ("section 4.3, eq. 8: epsilon_k", 1.0),
     "adjacency.all_pairs_up_to": (SILENT, 1_000),
-    "novelty.hidden": (NETWORKS, (300, 300)),
-    "novelty.embedding": (NETWORKS, 128),
-    "novelty.learning_rate": (TABLE_2, 0.001),
-    "novelty.batch_size": (TABLE_2, 128),
     "novelty.similarity": (TABLE_3, by_task(0.2, 0.2, 0.2, 0.02)),
     "novelty.discard": ("section 4.1: novelty-based sampling", "goal"),
     "landmarks.graph": ("section 4.2: building a graph", "values"),
@@ -164,6 +156,25 @@ def test_every_value_of_the_preset_is_the_papers(task):
         name: (settings[name], value) for name, value in expected.items() if settings[name] != pytest.approx(value)
     }
     assert not wrong, {name: (*values, PAPER[name][0]) for name, values in wrong.items()}
+
+
+# Every number of the paper that is no setting: where it comes from, ours, and the paper's.
+CONSTANTS: dict[str, tuple[str, Any, Any]] = {
+    "hidden layers of the adjacency network": (f"{NETWORKS} (4 layers of 128)", adjacency.HIDDEN, (128, 128, 128)),
+    "embedding of the adjacency network": (NETWORKS, adjacency.EMBEDDING, 32),
+    "learning rate of the adjacency network": (TABLE_2, adjacency.LEARNING_RATE, 0.0002),
+    "batch of the adjacency network": (TABLE_2, adjacency.BATCH_SIZE, 64),
+    "epsilon_k": (TABLE_2, adjacency.EPSILON, 1.0),
+    "hidden layers of RND": (NETWORKS, novelty.HIDDEN, (300, 300)),
+    "output of RND": (NETWORKS, novelty.EMBEDDING, 128),
+    "learning rate of RND": (TABLE_2, novelty.LEARNING_RATE, 0.001),
+    "batch of RND": (TABLE_2, novelty.BATCH_SIZE, 128),
+}
+
+
+def test_every_constant_is_the_papers():
+    wrong = {name: values for name, values in CONSTANTS.items() if values[1] != values[2]}
+    assert not wrong
 
 
 # --- The baselines ----------------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from higl.settings.config import (
     HighConfig,
     LandmarksConfig,
     LowConfig,
-    NoveltyConfig,
 )
 
 
@@ -87,8 +86,7 @@ def tiny_config(**changes: Any) -> Config:
             exploration=0.5,
             random_steps=0,
         ),
-        adjacency=AdjacencyConfig(hidden=(16,), embedding=8, epochs=1, every=60, degree=3),
-        novelty=NoveltyConfig(hidden=(16,), embedding=8, batch_size=16),
+        adjacency=AdjacencyConfig(epochs=1, every=60, degree=3),
         landmarks=LandmarksConfig(coverage=4, novelty=3, pool=50, start=40, shift=2.0),
     )
     return changed(config, **changes)

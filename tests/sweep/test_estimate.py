@@ -44,7 +44,7 @@ def test_damaged_step_times_are_measured_anew(tmp_path, content):
     [
         ("task", "ant-maze-w"),
         ("landmarks.coverage", 60),
-        ("novelty.hidden", [30]),
+        ("novelty.discard", "adjacency"),
         ("low.batch_size", 2),
         ("adjacency.every", 50_000),
         ("high.relabel", True),

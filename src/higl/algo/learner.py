@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from higl.algo import adjacency as adj
+from higl.algo import novelty as nov
 from higl.algo import planner, td3
 from higl.algo.episodes import Episode, blank_episode, high_rows, in_units, low_rows
 from higl.algo.forward import MLP
@@ -34,7 +35,6 @@ from higl.algo.high import HighRow, high_batch, landmark_loss, relabel
 from higl.algo.landmarks import sample_landmarks
 from higl.algo.low import exchange_subgoals, low_batch, low_distance
 from higl.algo.nets import tree_finite, zeros_like_result
-from higl.algo.novelty import NoveltyState, QueueUpdate, distil, init_novelty
 from higl.algo.policy import Policy, Spaces, goal_unit, subgoal_limit
 from higl.algo.products import affine_of
 from higl.algo.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
@@ -61,7 +61,7 @@ class LearnerState(NamedTuple):
 
     low: td3.TD3State
     high: td3.TD3State
-    novelty: NoveltyState
+    novelty: nov.NoveltyState
     adjacency: adj.AdjacencyState
     low_buffer: Buffer
     high_buffer: Buffer
@@ -107,7 +107,7 @@ class Stages:
         scale = tuple(float(x) for x in self.limit)
         self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale, self.affine, bounded)
         self.insert = jax.jit(insert, donate_argnums=0)
-        self.update_queue = QueueUpdate(config.novelty)
+        self.update_queue = nov.QueueUpdate(config.novelty)
         self.train_low = jax.jit(self._train_low, donate_argnums=0)
         self.train_high = jax.jit(self._train_high, donate_argnums=0)
         self.train_novelty = jax.jit(self._train_novelty, donate_argnums=0)
@@ -124,10 +124,8 @@ class Stages:
         return LearnerState(
             low=low,
             high=high,
-            novelty=init_novelty(
-                config.novelty, novelty_key, spaces.observation, spaces.goal, config.landmarks.novelty
-            ),
-            adjacency=adj.init_adjacency(config.adjacency, adjacency_key, spaces.goal),
+            novelty=nov.init_novelty(novelty_key, spaces.observation, spaces.goal, config.landmarks.novelty),
+            adjacency=adj.init_adjacency(adjacency_key, spaces.goal),
             low_buffer=empty_buffer(low_rows(config, blank), config.low.buffer_size),
             high_buffer=empty_buffer(high_rows(config, blank), config.high.buffer_size),
             averaged=jax.tree.map(jnp.copy, actors) if config.evaluation.average else None,
@@ -219,10 +217,11 @@ class Stages:
         trained, info = _loop(count, partial(self._update_novelty, state.low_buffer), state.novelty, key)
         return state._replace(novelty=trained), info
 
-    def _update_novelty(self, buffer: Buffer, state: NoveltyState, key: jax.Array) -> tuple[NoveltyState, td3.Info]:
-        config = self.config.novelty
-        places = sample_places(buffer, key, config.batch_size)
-        state, loss = distil(config, state, buffer.rows.observation[places], self.affine)
+    def _update_novelty(
+        self, buffer: Buffer, state: nov.NoveltyState, key: jax.Array
+    ) -> tuple[nov.NoveltyState, td3.Info]:
+        places = sample_places(buffer, key, nov.BATCH_SIZE)
+        state, loss = nov.distil(state, buffer.rows.observation[places], self.affine)
         return state, {"loss": loss}
 
 

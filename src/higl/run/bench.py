@@ -26,8 +26,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from higl.algo import adjacency as adj
+from higl.algo import novelty as nov
 from higl.algo import planner
-from higl.algo.adjacency import CALL_BATCHES, epoch_batches
 from higl.algo.episodes import collect_episode, in_units
 from higl.algo.forward import MLP
 from higl.algo.high import RELABEL_DRAWS, relabel
@@ -300,7 +301,7 @@ class Bench:
         self.tell("novelty update")
         count, learner = 50, self.learner
         seconds = best_time(lambda: learner.train_novelty(jax.random.key(0), jnp.asarray(count)))
-        flops = 4 * mlp_flops(learner.state.novelty.predictor, self.config.novelty.batch_size)
+        flops = 4 * mlp_flops(learner.state.novelty.predictor, nov.BATCH_SIZE)
         return Stage("novelty update", seconds / count, 1.0, flops)
 
     def _adjacency(self) -> Stage:
@@ -308,12 +309,12 @@ class Bench:
         self.tell("adjacency update")
         config, matrix = self.config.adjacency, self.learner.matrix
         pairs = adjacency_pairs(config, explored_cells(self.config), len(matrix.codes) / len(matrix))
-        calls = epoch_batches(config, matrix, np.random.default_rng(0))
+        calls = adj.epoch_batches(config, matrix, np.random.default_rng(0))
         batches = jax.tree.map(jnp.asarray, calls[0][0])
-        run = partial(self.stages.train_adjacency, self.learner.state.adjacency, batches, CALL_BATCHES)
-        per_training = config.epochs * pairs / config.batch_size
-        flops = 3 * mlp_flops(self.learner.state.adjacency.network, 2 * config.batch_size)
-        return Stage("adjacency update", best_time(run) / CALL_BATCHES, per_training / config.every, flops)
+        run = partial(self.stages.train_adjacency, self.learner.state.adjacency, batches, adj.CALL_BATCHES)
+        per_training = config.epochs * pairs / adj.BATCH_SIZE
+        flops = 3 * mlp_flops(self.learner.state.adjacency.network, 2 * adj.BATCH_SIZE)
+        return Stage("adjacency update", best_time(run) / adj.CALL_BATCHES, per_training / config.every, flops)
 
     def _evaluation(self) -> Stage:
         """Time an evaluation episode."""

@@ -102,20 +102,10 @@ class AdjacencyConfig:
     """Two cells count as adjacent if fewer steps than this lead from one to the other, k."""
     cell: float = 1.0
     """Side of a cell of the goal space."""
-    hidden: tuple[int, ...] = (128, 128, 128)
-    """Sizes of the hidden layers (with the output, the paper's four layers)."""
-    embedding: int = 32
-    """Dimension of the embedding."""
-    learning_rate: float = 2e-4
-    """Learning rate (Adam)."""
-    batch_size: int = 64
-    """Pairs of cells in a batch."""
     epochs: int = 25
     """Passes over the pairs in each training."""
     every: int = 50_000
     """Environment steps between two trainings."""
-    epsilon: float = 1.0
-    """Distance between embeddings up to which two cells are adjacent, epsilon_k."""
     delta: float = 0.2
     """Margin between the embeddings of adjacent and other cells."""
     margin: float = 1.0
@@ -129,14 +119,6 @@ class AdjacencyConfig:
 class NoveltyConfig:
     """Random network distillation and the queue of novel states."""
 
-    hidden: tuple[int, ...] = (300, 300)
-    """Sizes of the hidden layers."""
-    embedding: int = 128
-    """Dimension of the output."""
-    learning_rate: float = 1e-3
-    """Learning rate (Adam)."""
-    batch_size: int = 128
-    """States in a batch."""
     similarity: float = 0.2
     """Distance within which a new state replaces a stored one, lambda."""
     discard: Literal["goal", "adjacency"] = "goal"

@@ -136,9 +136,8 @@ _POSITIVE, _AT_LEAST_0, _SHARE = "more than 0", "0 or more", "from 0 to 1"
 # By the last part of the name: settings of the same name have the same range in every group.
 _RANGES = {
     _POSITIVE: (
-        "steps num_envs every episodes epochs batch_size buffer_size period hidden embedding degree cell "
-        "pool all_pairs_up_to actor_learning_rate critic_learning_rate learning_rate subgoal_range goal_unit "
-        "reward_scale epsilon cutoff updates"
+        "steps num_envs every episodes epochs batch_size buffer_size period hidden degree cell pool all_pairs_up_to "
+        "actor_learning_rate critic_learning_rate subgoal_range goal_unit reward_scale cutoff updates"
     ),
     _AT_LEAST_0: (
         "hidden_entries angles critic_weight_decay exploration target_noise target_noise_clip "
