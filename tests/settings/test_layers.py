@@ -176,7 +176,7 @@ def test_the_degree_of_hrac_follows_the_period():
 
 def test_suggestions_for_a_learning_rate():
     told = message({"task": "reacher", "learning_rate": 1e-3})
-    for name in ("low.actor", "low.critic", "high.actor", "high.critic"):
+    for name in ("low.actor", "high.actor"):
         assert f"{name}_learning_rate" in told
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from higl import envs
-from higl.algo import adjacency, novelty
+from higl.algo import adjacency, high, novelty, td3
 from higl.envs.make import make_env
 from higl.errors import SettingsError
 from higl.settings import presets
@@ -85,13 +85,9 @@ PAPER: dict[str, tuple[str, Any]] = {
     "precision": (SILENT, "fp32"),
     "low.hidden": (NETWORKS, (300, 300)),
     "low.actor_learning_rate": (TABLE_1, 0.0001),
-    "low.critic_learning_rate": (TABLE_1, 0.001),
-    "low.critic_weight_decay": (SILENT, 1e-4),
     "low.discount": (TABLE_1, 0.95),
-    "low.soft_update": (TABLE_1, 0.005),
     "low.batch_size": (TABLE_1, 128),
     "low.buffer_size": (TABLE_1, 200_000),
-    "low.reward_scale": (TABLE_1, 1.0),
     "low.exploration": (TABLE_3, shares(1.0, 1.0, 0.1)),
     "low.target_noise": (SILENT, shares(0.2, 0.2, 0.1)),
     "low.target_noise_clip": (SILENT, shares(0.5, 0.5, 0.5)),
@@ -102,16 +98,11 @@ PAPER: dict[str, tuple[str, Any]] = {
     "low.hidden_entries": (SILENT, by_task((0, 1), (0, 1), (0, 1), ())),
     "high.hidden": (NETWORKS, (300, 300)),
     "high.actor_learning_rate": (TABLE_1, 0.0001),
-    "high.critic_learning_rate": (TABLE_1, 0.001),
-    "high.critic_weight_decay": (SILENT, 1e-4),
     "high.discount": (TABLE_1, 0.99),
-    "high.soft_update": (TABLE_1, 0.005),
     "high.batch_size": (TABLE_1, 128),
     "high.buffer_size": (TABLE_1, 200_000),
     "high.reward_scale": (TABLE_1, 0.1),
     "high.exploration": (TABLE_3, by_task(1.0, 1.0, 1.0, 0.2)),
-    "high.target_noise": (SILENT, 0.2),
-    "high.target_noise_clip": (SILENT, 0.5),
     "high.period": (TABLE_3, by_task(10, 10, 10, 5)),
     "high.subgoals": (SETUP, by_task("relative", "relative", "relative", "absolute")),
     "high.subgoal_range": (SILENT, by_task((10.0,), (10.0,), (10.0,), (1.0,), pusher=(2.0,))),
@@ -160,6 +151,10 @@ def test_every_value_of_the_preset_is_the_papers(task):
 
 # Every number of the paper that is no setting: where it comes from, ours, and the paper's.
 CONSTANTS: dict[str, tuple[str, Any, Any]] = {
+    "learning rate of the critics": (TABLE_1, td3.CRITIC_LEARNING_RATE, 0.001),
+    "tau": (TABLE_1, td3.SOFT_UPDATE, 0.005),
+    "weight decay of the critics": (SILENT, td3.CRITIC_WEIGHT_DECAY, 1e-4),
+    "target noise of the high level and its bound": (SILENT, high.SMOOTHING, (0.2, 0.5)),
     "hidden layers of the adjacency network": (f"{NETWORKS} (4 layers of 128)", adjacency.HIDDEN, (128, 128, 128)),
     "embedding of the adjacency network": (NETWORKS, adjacency.EMBEDDING, 32),
     "learning rate of the adjacency network": (TABLE_2, adjacency.LEARNING_RATE, 0.0002),

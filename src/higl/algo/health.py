@@ -75,7 +75,7 @@ def low_value_metrics(
     lasts = stops - 1
     powers = config.low.discount ** (np.arange(len(episode)) - np.repeat(starts, stops - starts))
     returns = intrinsic_reward(config.high.subgoals, rows.subgoal, rows.achieved, rows.next_achieved)
-    returns = config.low.reward_scale * returns * powers
+    returns = returns * powers
     # The last step of each segment stands for all that follows it: its value replaces its reward.
     returns[lasts] = values[lasts] * powers[lasts]
     return {

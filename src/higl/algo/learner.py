@@ -31,7 +31,7 @@ from higl.algo import planner, td3
 from higl.algo.episodes import Episode, blank_episode, high_rows, in_units, low_rows
 from higl.algo.forward import MLP
 from higl.algo.health import adjacency_metrics, episode_metrics, high_value_metrics, low_value_metrics
-from higl.algo.high import HighRow, high_batch, landmark_loss, relabel
+from higl.algo.high import SMOOTHING, HighRow, high_batch, landmark_loss, relabel
 from higl.algo.landmarks import sample_landmarks
 from higl.algo.low import exchange_subgoals, low_batch, low_distance
 from higl.algo.nets import tree_finite, zeros_like_result
@@ -102,10 +102,11 @@ class Stages:
         self.limit = subgoal_limit(config, spaces)
         self.affine = affine_of(config.precision)
         bounded = config.bounds_targets
+        smoothing = td3.Smoothing(config.low.target_noise, config.low.target_noise_clip)
         low_size = low_input_size(config.low, spaces.observation, spaces.goal)
-        self.low = td3.TD3(config.low, low_size, (1.0,) * spaces.action, self.affine, bounded)
-        scale = tuple(float(x) for x in self.limit)
-        self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale, self.affine, bounded)
+        self.low = td3.TD3(config.low, smoothing, low_size, (1.0,) * spaces.action, self.affine, bounded)
+        scale, high_size = tuple(float(x) for x in self.limit), spaces.observation + spaces.goal
+        self.high = td3.TD3(config.high, SMOOTHING, high_size, scale, self.affine, bounded)
         self.insert = jax.jit(insert, donate_argnums=0)
         self.update_queue = nov.QueueUpdate(config.novelty)
         self.train_low = jax.jit(self._train_low, donate_argnums=0)

@@ -26,26 +26,14 @@ class LevelConfig:
     """Sizes of the hidden layers of actor and critics."""
     actor_learning_rate: float = 1e-4
     """Learning rate of the actor (Adam)."""
-    critic_learning_rate: float = 1e-3
-    """Learning rate of the twin critics (Adam)."""
-    critic_weight_decay: float = 1e-4
-    """L2 weight decay of the critics."""
     discount: float = 0.99
     """Discount factor, gamma."""
-    soft_update: float = 0.005
-    """Share of the new weights in each update of the target networks, tau."""
     batch_size: int = 128
     """Transitions in a batch."""
     buffer_size: int = 200_000
     """Capacity of the replay buffer, in transitions."""
-    reward_scale: float = 1.0
-    """Factor on the rewards of this level."""
     exploration: float = 1.0
     """Standard deviation of the exploration noise, in units of the goal space."""
-    target_noise: float = 0.2
-    """Standard deviation of the noise on the target policy's action, in units of the goal space."""
-    target_noise_clip: float = 0.5
-    """Bound of that noise, in units of the goal space."""
 
 
 @dataclass(frozen=True, kw_only=True)
