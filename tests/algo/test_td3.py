@@ -31,12 +31,9 @@ def _constants(monkeypatch):
     monkeypatch.setattr(td3, "SOFT_UPDATE", 0.25)
 
 
-def config(**changes) -> LevelConfig:
-    return LevelConfig(**({"hidden": (5, 4), "actor_learning_rate": 0.02} | changes))
-
-
-def learner(*, bounded: bool = False, **changes) -> td3.TD3:
-    return td3.TD3(config(**changes), SMOOTHING, INPUT, SCALE, bounded=bounded)
+def learner(*, bounded: bool = False, hidden: tuple[int, ...] = (5, 4), **changes) -> td3.TD3:
+    config = LevelConfig(**({"actor_learning_rate": 0.02} | changes))
+    return td3.TD3(config, SMOOTHING, hidden, INPUT, SCALE, bounded=bounded)
 
 
 def batch(seed: int) -> td3.Batch:

@@ -8,8 +8,8 @@ import gymnasium
 import numpy as np
 
 SMALL: dict[str, Any] = {
-    "low": {"hidden": (32, 32), "batch_size": 64},
-    "high": {"hidden": (32, 32), "batch_size": 64},
+    "hidden": (32, 32),
+    "batch_size": 64,
     "adjacency": {"epochs": 2},
     "landmarks": {"coverage": 8, "novelty": 8, "pool": 100},
 }

@@ -45,7 +45,7 @@ def test_damaged_step_times_are_measured_anew(tmp_path, content):
         ("task", "ant-maze-w"),
         ("landmarks.coverage", 60),
         ("novelty.discard", "adjacency"),
-        ("low.batch_size", 2),
+        ("batch_size", 2),
         ("adjacency.every", 50_000),
         ("high.relabel", True),
     ],

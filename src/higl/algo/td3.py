@@ -70,13 +70,14 @@ class Smoothing(NamedTuple):
 
 @dataclass(frozen=True)
 class TD3:
-    """The fixed part of a TD3 learner: its settings, the size of its input, and the largest action of its actor [A].
+    """The fixed part of a TD3 learner: its settings, the sizes of its layers, and the largest action of its actor [A].
 
     `affine` is how its networks multiply. If `bounded`, targets stay within the values that rewards allow.
     """
 
     config: LevelConfig
     smoothing: Smoothing
+    hidden: tuple[int, ...]
     input_size: int
     action_scale: tuple[float, ...]
     affine: Affine = affine
@@ -99,7 +100,7 @@ class TD3:
 def init(td3: TD3, key: jax.Array) -> TD3State:
     """Draw the networks; the targets start equal to them."""
     actor_key, first_key, second_key = jax.random.split(key, 3)
-    size, hidden = len(td3.action_scale), td3.config.hidden
+    size, hidden = len(td3.action_scale), td3.hidden
     critic_sizes = (td3.input_size + size, *hidden, 1)
     networks = Networks(
         init_mlp(actor_key, (td3.input_size, *hidden, size)),

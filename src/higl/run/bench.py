@@ -186,7 +186,7 @@ class Bench:
         self.tell("low update")
         count, learner = 25, self.learner
         seconds = best_time(lambda: learner.train_low(jax.random.key(0), jnp.asarray(count)))
-        flops = td3_flops(learner.state.low, self.config.low.batch_size)
+        flops = td3_flops(learner.state.low, self.config.batch_size)
         return Stage("low update", seconds / count, float(self.config.low.updates), flops)
 
     def _high(self) -> list[Stage]:
@@ -198,7 +198,7 @@ class Bench:
         learner.steps = max(learner.steps, config.landmarks.start)  # with planning
         whole = best_time(lambda: learner.train_high(jax.random.key(0), jnp.asarray(count))) / count
         state = learner.state
-        batch = config.high.batch_size
+        batch = config.batch_size
         parts = []
         if config.high.relabel:
             rows = batch * config.high.period * (RELABEL_DRAWS + 2)
@@ -234,7 +234,7 @@ class Bench:
     def _planner(self, per_step: float) -> list[Stage]:
         """Time the planner's parts, each as what it adds to the previous ones; the graph is built once per episode."""
         self.tell("planner")
-        config, batch = self.config.landmarks, self.config.high.batch_size
+        config, batch = self.config.landmarks, self.config.batch_size
         total = config.coverage + config.novelty
         near = min(planner.NEIGHBOURS, total)
         networks = self.learner.state.low.networks
@@ -274,7 +274,7 @@ class Bench:
         return best_time(lambda: program(self.learner.state, *arguments)) / count
 
     def _rows(self, state: LearnerState, key: jax.Array) -> Any:
-        return sample(state.high_buffer, key, self.config.high.batch_size)
+        return sample(state.high_buffer, key, self.config.batch_size)
 
     def _relabel(self, state: LearnerState, key: jax.Array) -> jax.Array:
         stages, actor, rows = self.stages, state.low.networks.actor, self._rows(state, key)
@@ -327,10 +327,10 @@ class Bench:
         """Return the time to save a checkpoint with full buffers."""
         self.tell("checkpoint")
         state = self.learner.state
-        low = state.low_buffer._replace(size=jnp.asarray(self.config.low.buffer_size, jnp.int32))
+        low = state.low_buffer._replace(size=jnp.asarray(self.config.buffer_size, jnp.int32))
         high = state.high_buffer
         if self.learner.map is None:
-            high = high._replace(size=jnp.asarray(self.config.high.buffer_size, jnp.int32))
+            high = high._replace(size=jnp.asarray(self.config.buffer_size, jnp.int32))
         self.learner.state = state._replace(low_buffer=low, high_buffer=high)
         with tempfile.TemporaryDirectory() as folder:
             checkpoints = Checkpoints(Path(folder))
@@ -401,7 +401,7 @@ def run_benches(configs: list[Config], tell: Tell = lambda text: None) -> list[R
         Bench(config, lambda text, name=name: tell(f"{name}: {text}"))
         for config, name in zip(configs, names, strict=True)
     ]
-    shapes = [(config.low.batch_size, max(config.low.hidden)) for config in configs]
+    shapes = [(config.batch_size, max(config.hidden)) for config in configs]
     kinds: tuple[Precision, ...] = ("fp32", "bf16")
     rates = {(shape, kind): ProductRate(*shape, kind) for shape in shapes for kind in kinds}
     best = dict.fromkeys(rates, 0.0)

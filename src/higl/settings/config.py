@@ -20,18 +20,12 @@ Explore = Literal["frontier", "uniform", "straight", "random"]
 
 @dataclass(frozen=True, kw_only=True)
 class LevelConfig:
-    """Settings of TD3, which both levels have (the paper's table of hyperparameters for the hierarchical policy)."""
+    """Settings of TD3 that differ between the levels (the paper's table of the hierarchical policy)."""
 
-    hidden: tuple[int, ...] = (300, 300)
-    """Sizes of the hidden layers of actor and critics."""
     actor_learning_rate: float = 1e-4
     """Learning rate of the actor (Adam)."""
     discount: float = 0.99
     """Discount factor, gamma."""
-    batch_size: int = 128
-    """Transitions in a batch."""
-    buffer_size: int = 200_000
-    """Capacity of the replay buffer, in transitions."""
     exploration: float = 1.0
     """Standard deviation of the exploration noise, in units of the goal space."""
 
@@ -187,6 +181,12 @@ class Config:
     precision: Precision = "fp32"
     """Precision of the matrix products of learning: fp32, bf16 (factors rounded, sums in fp32), or auto: bf16 where the
     processor multiplies it faster."""
+    hidden: tuple[int, ...] = (300, 300)
+    """Sizes of the hidden layers of the actors and critics of both levels."""
+    batch_size: int = 128
+    """Transitions in a batch, of both levels."""
+    buffer_size: int = 200_000
+    """Capacity of the replay buffer of each level, in transitions."""
     low: LowConfig = field(default_factory=LowConfig)
     high: HighConfig = field(default_factory=HighConfig)
     adjacency: AdjacencyConfig = field(default_factory=AdjacencyConfig)

@@ -161,7 +161,7 @@ def check_ranges(config: Config) -> None:
             within = within and (bound != SEED_RANGE or number < SEED_LIMIT)
             if not within or number == float("inf"):
                 raise SettingsError(f"{name} = {number}: expected a number {bound}")
-        if name.endswith((".subgoal_range", ".hidden")) and not numbers:
+        if name in ("hidden", "high.subgoal_range") and not numbers:
             raise SettingsError(f"{name}: expected at least one number")
 
 
