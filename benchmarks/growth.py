@@ -53,7 +53,7 @@ def measure() -> dict:
     from higl.settings.presets import preset
 
     config = apply(preset("ant-maze-u", family="paper"), SETTINGS)
-    rate = ProductRate(config.low.batch_size, max(config.low.hidden), "fp32")
+    rate = ProductRate(config.batch_size, max(config.hidden), "fp32")
     learners = {("landmarks", 0): filled_learner(replace(config, algo="hrac"), 2)}
     for total in LANDMARKS:
         learners["landmarks", total] = filled_learner(with_landmarks(config, total), 2)
@@ -81,8 +81,7 @@ def filled_learner(config, goal_size: int):
     from higl.algo.policy import Spaces
 
     steps, observation, action = 500, 30, 8
-    low = replace(config.low, buffer_size=20_000)
-    config = replace(config, low=low, high=replace(config.high, buffer_size=2_000))
+    config = replace(config, buffer_size=20_000)
     spaces = Spaces(observation, goal_size, (-1.0,) * action, (1.0,) * action)
     learner = Learner(config, spaces)
     rng = np.random.default_rng(0)

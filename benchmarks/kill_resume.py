@@ -26,10 +26,10 @@ SETTINGS = """
 task = "point-maze"
 steps = 3000
 evaluation = { every = 1000, episodes = 1 }
-low = { hidden = [32, 32], buffer_size = 2000, batch_size = 32 }
-high = { hidden = [32, 32], batch_size = 32 }
-novelty = { hidden = [32] }
-adjacency = { hidden = [32], every = 1000, epochs = 2 }
+hidden = [32, 32]
+batch_size = 32
+buffer_size = 2000
+adjacency = { every = 1000, epochs = 2 }
 landmarks = { start = 1000, pool = 200 }
 """
 

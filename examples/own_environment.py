@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=5_000)
     steps = parser.parse_args().steps
 
-    agent = higl.HIGL(make_env, seed=0, low={"hidden": (64, 64)})  # a small network: quick, and enough here
+    agent = higl.HIGL(make_env, seed=0, hidden=(64, 64))  # a small network: quick, and enough here
     print("before:", higl.evaluate(agent, episodes=20))
     agent.learn(steps)
     print("after: ", higl.evaluate(agent, episodes=20))

@@ -62,6 +62,15 @@ def test_an_old_folder_becomes_what_it_would_be_today(old):
     assert load_policy(old / POLICY)[1] == read_config(old)
 
 
+def test_a_renamed_setting_keeps_its_value(shipped):
+    today = pretrained.pretrained_run("point-maze")
+    settings = tomllib.loads((shipped / CONFIG).read_text())
+    settings["low"]["width"] = settings.pop("hidden")
+    (shipped / CONFIG).write_text(tomli_w.dumps(settings))
+    assert main([str(shipped), "--rename", "low.width=hidden", "--set", "hidden=[7]"]) == 0
+    assert (shipped / CONFIG).read_bytes() == (today / CONFIG).read_bytes()
+
+
 def test_stored_values_are_kept(shipped, capsys):
     before = contents(shipped)
     assert main([str(shipped), "--set", "landmarks.coverage=7"]) == 0
@@ -76,6 +85,7 @@ def test_stored_values_are_kept(shipped, capsys):
         (["--set", "low.normalise=true"], "unknown setting low.gone"),
         (["--set", "low.normalise=4", "--drop", "low.gone"], "low.normalise = 4: expected true or false"),
         (["--set", "low.normalise"], "expected NAME=VALUE"),
+        (["--rename", "low.gone"], "--rename low.gone: expected OLD=NEW"),
     ],
 )
 def test_nothing_is_written_after_an_error(old, options, message, capsys):

@@ -198,7 +198,7 @@ def test_installed_wheel_lists_evaluates_trains_and_reports(installed, tmp_path)
     assert "success           100.0% of 1 episodes" in run(
         "higl", "eval", "point-maze", "--pretrained", "--episodes", 1
     )
-    small = ["--low.hidden", 32, "--high.hidden", 32, "--evaluation.every", 1000, "--evaluation.episodes", 1]
+    small = ["--hidden", 32, "--evaluation.every", 1000, "--evaluation.episodes", 1]
     trained = run("higl", "train", "point-maze", "--steps", 2000, "--out", "run", *small)
     assert "finished: 2,000 steps" in trained
     run("higl", "report", "run", "-o", "report.html")

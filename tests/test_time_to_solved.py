@@ -103,9 +103,7 @@ def test_wrong_use_ends_with_one_line(words, says):
 @pytest.mark.slow
 def test_a_real_run_is_stored_once(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
-    settings = [
-        f"--{name}={value}" for name, value in {"low.hidden": 8, "high.hidden": 8, "evaluation.every": 20}.items()
-    ]
+    settings = ["--hidden=8", "--evaluation.every=20"]
     words = ["--tasks", tiny.EASY, "--seeds", 0, "--steps", 200, "--runs", tmp_path / "runs", "--out", tmp_path / "out"]
     for _ in range(2):
         done = call(*words, "--", *settings)

@@ -253,7 +253,7 @@ def test_a_policy_that_only_acts_needs_no_module(evil):
 
 
 def test_the_full_state_of_an_agent(evil):
-    higl.HIGL(tiny.TinyEnv(), verbose=False, **{"low.hidden": (8,), "high.hidden": (8,)}).save("full", full=True)
+    higl.HIGL(tiny.TinyEnv(), verbose=False, hidden=(8,)).save("full", full=True)
     from higl.run.policy_file import read_arrays, write_arrays
 
     metadata, arrays = read_arrays(Path("full"))

@@ -1,6 +1,7 @@
-"""Convert stored settings after a setting was added or dropped in `settings/config.py`.
+"""Convert stored settings after a setting was added, dropped or renamed in `settings/config.py`.
 
     python tools/convert_settings.py results src/higl/pretrained --set low.normalise=false --drop landmarks.middle
+    python tools/convert_settings.py results src/higl/pretrained --rename low.hidden=hidden --drop high.hidden
 
 Below the given folders it rewrites the settings in `config.toml` and `policy.safetensors` (with its checksum), and the
 format version of these policies, of `run.json` and of `facts.json`. It writes nothing unless every file can be
@@ -16,7 +17,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from higl.errors import PolicyFileError, SettingsError
 from higl.run.files import CONFIG, FACTS, POLICY, replace_file
@@ -36,10 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folders", nargs="+", type=Path, help="folders to search, such as results")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="value of a new setting")
     parser.add_argument("--drop", action="append", default=[], metavar="NAME", help="setting that no longer exists")
+    parser.add_argument("--rename", action="append", default=[], metavar="OLD=NEW", help="new name of a setting")
     options = parser.parse_args(arguments)
     try:
-        new = _parse(options.set)
-        found = {path: convert(path, new, options.drop) for folder in options.folders for path in _files(folder)}
+        change = Change(_parse(options.set), options.drop, _names(options.rename))
+        found = {path: convert(path, change) for folder in options.folders for path in _files(folder)}
     except (PolicyFileError, SettingsError) as error:
         print(f"convert_settings: {error}; nothing was written", file=sys.stderr)
         return 2
@@ -50,23 +52,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def convert(path: Path, new: Mapping[str, Any], drop: Sequence[str]) -> bytes:
-    """Return the new content of a file.
+class Change(NamedTuple):
+    """What has changed, by dotted names: values of settings that a file may lack, settings to remove, new names."""
 
-    Args:
-        path: File of a run or of a result.
-        new: Values of settings that the file may lack, by dotted names.
-        drop: Dotted names of settings to remove.
+    new: Mapping[str, Any]
+    drop: Sequence[str]
+    rename: Mapping[str, str]
+
+
+def convert(path: Path, change: Change) -> bytes:
+    """Return the new content of a file of a run or of a result.
 
     Raises:
         SettingsError: a setting is still missing or unknown, or has a wrong value.
         PolicyFileError: a policy is damaged.
     """
     if path.name == CONFIG:
-        return to_toml(_settings(path, tomllib.loads(path.read_text(encoding="utf-8")), new, drop)).encode()
+        return to_toml(_settings(path, tomllib.loads(path.read_text(encoding="utf-8")), change)).encode()
     if path.name == POLICY:
         metadata, arrays = read_arrays(path, any_format=True)
-        config = _settings(path, json.loads(metadata["config"]), new, drop)
+        config = _settings(path, json.loads(metadata["config"]), change)
         wanted = metadata | {"format": POLICY_FORMAT, "config": json.dumps(asdict(config))}
         # safetensors writes metadata in any order: the same content gives other bytes.
         return path.read_bytes() if wanted == metadata else arrays_bytes(wanted, arrays)
@@ -83,8 +88,9 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in found if path.exists())
 
 
-def _settings(path: Path, stored: Mapping[str, Any], new: Mapping[str, Any], drop: Sequence[str]) -> Config:
-    layer = {name: value for name, value in (dict(new) | flat(stored)).items() if name not in drop}
+def _settings(path: Path, stored: Mapping[str, Any], change: Change) -> Config:
+    named = {change.rename.get(name, name): value for name, value in flat(stored).items()}
+    layer = {name: value for name, value in (dict(change.new) | named).items() if name not in change.drop}
     try:
         return complete_config(layer)
     except SettingsError as error:
@@ -97,6 +103,14 @@ def _parse(pairs: Sequence[str]) -> dict[str, Any]:
         return flat(tomllib.loads("\n".join(pairs)))
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"--set {' '.join(pairs)}: expected NAME=VALUE as in TOML ({error})") from None
+
+
+def _names(pairs: Sequence[str]) -> dict[str, str]:
+    """Return new names by old ones, given as `OLD=NEW`."""
+    for pair in pairs:
+        if not all(pair.partition("=")):
+            raise SettingsError(f"--rename {pair}: expected OLD=NEW")
+    return {old: new for old, _, new in (pair.partition("=") for pair in pairs)}
 
 
 if __name__ == "__main__":

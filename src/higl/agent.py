@@ -58,14 +58,15 @@ class Agent:
         verbose: 0: print nothing; 1: what matters of the derived settings, and the progress of `learn`; 2: all derived
             settings with their reasons.
         num_envs: Number of environments that collect episodes at the same time.
-        low: Settings of the low level, such as `{"hidden": (64, 64)}`; not given: from the preset, or derived.
+        low: Settings of the low level, such as `{"exploration": 0.1}`; not given: from the preset, or derived.
         high: Settings of the high level.
         adjacency: Settings of the adjacency network.
         novelty: Settings of random network distillation.
         landmarks: Settings of landmarks and planner, such as `{"coverage": 10, "novelty": 10}`.
         evaluation: Settings of the evaluations during training, such as `{"every": 1000, "episodes": 10}`.
-        settings: Any other setting: `precision`, `time_limit`, `observe_achieved`; or one by its dotted name,
-            `**{"landmarks.coverage": 10}`. The page "Settings" lists them all.
+        settings: Any other setting: `hidden`, `batch_size`, `buffer_size`, `precision`, `time_limit`,
+            `observe_achieved`; or one by its dotted name, `**{"landmarks.coverage": 10}`. The page "Settings" lists
+            them all.
 
     Settings that depend on the environment are derived from its spaces and a few random episodes, and printed; only
     those of the preset "paper" for the paper's own tasks are not.

@@ -132,7 +132,7 @@ IDENTITY = (Layer(jnp.eye(2), jnp.zeros(2)),)
 
 def test_contrastive_loss_by_hand():
     """Equation 5: adjacent pairs pay beyond epsilon, others within epsilon + delta."""
-    config = AdjacencyConfig(epsilon=1.0, delta=0.5)
+    config = AdjacencyConfig(delta=0.5)
     distances = [0.4, 2.0, 0.4, 1.2, 3.0, 0.4]
     labels = [1, 1, 0, 0, 0, 1]
     weights = [1, 1, 1, 1, 1, 0]
@@ -155,10 +155,10 @@ def test_embedding_distance_by_hand():
 
 def test_an_epoch_sees_every_pair_once_in_random_order(monkeypatch):
     monkeypatch.setattr(adj, "CALL_BATCHES", 3)
-    config = AdjacencyConfig(batch_size=4)
+    monkeypatch.setattr(adj, "BATCH_SIZE", 4)
     matrix = adj.CellMatrix(1.0, 2, 2)
     matrix.add_trajectory(line(*range(7)))
-    calls = adj.epoch_batches(config, matrix, np.random.default_rng(0))
+    calls = adj.epoch_batches(AdjacencyConfig(), matrix, np.random.default_rng(0))
     # 21 pairs in batches of four are six batches: two calls of three.
     assert [count for _, count in calls] == [3, 3]
     seen = []
@@ -173,8 +173,8 @@ def test_an_epoch_sees_every_pair_once_in_random_order(monkeypatch):
 
 
 def test_only_the_real_batches_are_trained_on():
-    config = AdjacencyConfig(hidden=(4,), embedding=2)
-    state = adj.init_adjacency(config, jax.random.key(0), 2)
+    config = AdjacencyConfig()
+    state = adj.init_adjacency(jax.random.key(0), 2)
     rng = np.random.default_rng(0)
     batches = adj.Pairs(
         rng.normal(size=(3, 5, 2)).astype(np.float32),
@@ -195,11 +195,11 @@ def test_only_the_real_batches_are_trained_on():
 
 def test_training_separates_adjacent_cells_from_the_others():
     """Cells of a U, whose two arms are near in the goal space and far apart in steps."""
-    config = AdjacencyConfig(degree=3, hidden=(64, 64), embedding=16, epochs=25, learning_rate=2e-3, delta=0.2)
+    config = AdjacencyConfig(degree=3, epochs=25, delta=0.2)
     matrix = adj.CellMatrix(1.0, config.degree, 2)
     arms = [(x, 0) for x in range(8)] + [(8, 0), (8, 1), (8, 2)] + [(x, 2) for x in range(7, -1, -1)]
     matrix.add_trajectory(np.asarray(arms, np.float32))
-    state = adj.init_adjacency(config, jax.random.key(0), 2)
+    state = adj.init_adjacency(jax.random.key(0), 2)
     rng = np.random.default_rng(0)
     before = adjacency_metrics(config, jax.device_get(state.network), matrix, rng)
     assert min(before["adjacency/adjacent_right"], before["adjacency/other_right"]) < 0.8
@@ -215,4 +215,4 @@ def test_training_separates_adjacent_cells_from_the_others():
     assert after["adjacency/other_right"] > 0.95
     # The ends of the arms: two cells apart in the goal space, twenty steps apart.
     ends = adj.embedding_distance(state.network, jnp.array([0.0, 0.0]), jnp.array([0.0, 2.0]))
-    assert float(ends) > config.epsilon
+    assert float(ends) > adj.EPSILON

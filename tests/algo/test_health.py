@@ -22,7 +22,10 @@ from higl.algo.health import (
 from higl.algo.subgoals import low_view, no_statistics
 from higl.settings.config import AdjacencyConfig
 
+SMOOTHING = td3.Smoothing(sigma=0.2, limit=0.5)
 CONFIG = tiny_config(high={"period": 2, "discount": 0.5, "reward_scale": 0.1}, low={"discount": 0.5})
+LOW = td3.TD3(CONFIG.low, SMOOTHING, CONFIG.hidden, 5, (1.0, 1.0))
+HIGH = td3.TD3(CONFIG.high, SMOOTHING, CONFIG.hidden, 5, (3.0, 2.0))
 VIEW = low_view(CONFIG.low, no_statistics(SPACES.observation))
 # With a discount of 0.5, values between -6 and 2 are possible.
 REWARDS = td3.RewardRange(np.float32(-3.0), np.float32(1.0))
@@ -110,8 +113,8 @@ def constant_networks(value: float, actions: int) -> td3.Networks:
 
 
 def test_values_against_returns_by_hand():
-    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0))
-    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0))
+    low = LOW
+    high = HIGH
     metrics = low_value_metrics(CONFIG, low, constant_networks(-4.0, SPACES.action), REWARDS, VIEW, walk())
     metrics |= high_value_metrics(CONFIG, high, constant_networks(-7.0, SPACES.goal), REWARDS, walk())
     assert metrics["low/value"] == pytest.approx(-4.0)
@@ -126,7 +129,7 @@ def test_values_against_returns_by_hand():
 
 def test_the_discount_of_the_low_level_begins_anew_with_each_segment():
     """Segments of one, three and one steps: in the second, two rewards and then a quarter of the value."""
-    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0))
+    low = LOW
     episode = replace(walk(), begins=np.array([True, True, False, False, True]))
     metrics = low_value_metrics(CONFIG, low, constant_networks(-4.0, SPACES.action), REWARDS, VIEW, episode)
     rewards = [-np.linalg.norm(episode.subgoal[i] + episode.achieved[i] - episode.achieved[i + 1]) for i in (1, 2)]
@@ -135,7 +138,7 @@ def test_the_discount_of_the_low_level_begins_anew_with_each_segment():
 
 
 def test_a_time_limit_that_bootstraps_adds_the_last_value_to_the_return():
-    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0))
+    high = HIGH
     config = replace(CONFIG, time_limit="bootstrap")
     metrics = high_value_metrics(config, high, constant_networks(-7.0, SPACES.goal), REWARDS, walk())
     assert metrics["high/return"] == pytest.approx(0.1 * (-2 - 0.5 - 0.25) - 7.0 / 8)
@@ -144,7 +147,7 @@ def test_a_time_limit_that_bootstraps_adds_the_last_value_to_the_return():
 def test_adjacency_accuracy_by_hand():
     """Embedding = the point itself: cells one apart are classified as adjacent, all others not."""
     identity = (Layer(np.eye(2, dtype=np.float32), np.zeros(2, np.float32)),)
-    config = AdjacencyConfig(degree=3, epsilon=1.0, delta=0.2)
+    config = AdjacencyConfig(degree=3, delta=0.2)
     matrix = CellMatrix(1.0, 3, 2)
     matrix.add_trajectory(np.array([[0, 0], [1, 0], [2, 0]], np.float32))
     matrix.add_trajectory(np.array([[0, 1]], np.float32))
@@ -163,7 +166,7 @@ def test_a_single_cell_gives_no_adjacency_metrics():
 
 def test_values_are_the_same_in_numpy_and_jax():
     """The metrics run the networks in NumPy."""
-    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0))
+    low = LOW
     networks = td3.init(low, jax.random.key(0)).networks
     x = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
     in_numpy = td3.policy_value(low, jax.device_get(networks), x)
@@ -171,7 +174,7 @@ def test_values_are_the_same_in_numpy_and_jax():
 
 
 def test_saturated_are_the_actors_own_actions():
-    low = td3.TD3(CONFIG.low, 5, (1.0, 1.0))
+    low = LOW
     networks = constant_networks(-4.0, SPACES.action)
     actor = (Layer(networks.actor[0].weight, np.array([9.0, 0.0], np.float32)),)
     episode = replace(walk(), action=np.ones((5, 2), np.float32))  # with exploration
@@ -181,7 +184,10 @@ def test_saturated_are_the_actors_own_actions():
 
 @pytest.mark.parametrize(("value", "share"), [(-6.7, 0), (-6.9, 1), (1.9, 0), (2.7, 0), (2.9, 1)])
 def test_values_more_than_a_tenth_outside_the_possible_range_are_impossible(value, share):
-    low, high = td3.TD3(CONFIG.low, 5, (1.0, 1.0)), td3.TD3(CONFIG.high, 5, (3.0, 2.0))
+    low, high = (
+        LOW,
+        HIGH,
+    )
     metrics = low_value_metrics(CONFIG, low, constant_networks(value, SPACES.action), REWARDS, VIEW, walk())
     metrics |= high_value_metrics(CONFIG, high, constant_networks(value, SPACES.goal), REWARDS, walk())
     for level in ("low", "high"):
@@ -190,7 +196,7 @@ def test_values_more_than_a_tenth_outside_the_possible_range_are_impossible(valu
 
 
 def test_nothing_is_impossible_before_the_first_reward():
-    high = td3.TD3(CONFIG.high, 5, (3.0, 2.0))
+    high = HIGH
     rewards = td3.RewardRange(np.float32(0.0), np.float32(0.0))
     metrics = high_value_metrics(CONFIG, high, constant_networks(-7.0, SPACES.goal), rewards, walk())
     assert metrics["high/impossible"] == 0.0

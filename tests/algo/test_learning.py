@@ -19,19 +19,13 @@ STEPS = 50
 
 def config(**changes) -> Config:
     """Return settings with which the point is learned within seconds."""
-    both = {"hidden": (64, 64), "batch_size": 64, "actor_learning_rate": 1e-3}
     settings = tiny_config(
-        low={**both, "buffer_size": 8_000, "exploration": 0.3},
-        high={**both, "buffer_size": 1_600, "exploration": 1.0, "subgoal_range": (3.0,), "period": 5},
-        adjacency={
-            "hidden": (64, 64),
-            "embedding": 16,
-            "learning_rate": 1e-3,
-            "degree": 4,
-            "every": 500,
-            "epochs": 5,
-        },
-        novelty={"hidden": (32,)},
+        hidden=(64, 64),
+        batch_size=64,
+        buffer_size=8_000,
+        low={"actor_learning_rate": 1e-3, "exploration": 0.3},
+        high={"actor_learning_rate": 1e-3, "exploration": 1.0, "subgoal_range": (3.0,), "period": 5},
+        adjacency={"degree": 4, "every": 500, "epochs": 5},
         landmarks={"coverage": 10, "novelty": 10, "pool": 200, "start": 1_000, "goal_within": 5.0},
     )
     return changed(settings, **changes)

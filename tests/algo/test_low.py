@@ -65,7 +65,7 @@ def test_exchanged_subgoals_come_from_other_transitions(share, exchanged, scheme
 @pytest.mark.parametrize("scheme", ["relative", "absolute"])
 def test_distance_is_the_negative_value_of_the_subgoal_towards_the_target(scheme):
     config = LowConfig(hidden=(8,), hidden_entries=(0, 1))
-    level = td3.TD3(config, 5, (1.0,))
+    level = td3.TD3(config, td3.Smoothing(sigma=0.2, limit=0.5), (16, 16), 5, (1.0,))
     networks = td3.init(level, jax.random.key(1)).networks
     view = low_view(config, no_statistics(3))
     rng = np.random.default_rng(0)

@@ -93,13 +93,14 @@ def test_padding_neither_enters_nor_discards():
 
 def test_novelty_by_hand():
     """Equation 4: the distance of the two networks' outputs."""
-    config = NoveltyConfig(hidden=(6,), embedding=5)
-    state = nov.init_novelty(config, jax.random.key(0), 3, 2, SLOTS)
+    state = nov.init_novelty(jax.random.key(0), 3, 2, SLOTS)
     x = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
 
     def output(network) -> np.ndarray:
-        hidden = np.maximum(x @ np.asarray(network[0].weight) + np.asarray(network[0].bias), 0)
-        return hidden @ np.asarray(network[1].weight) + np.asarray(network[1].bias)
+        first, second, last = [(np.asarray(layer.weight), np.asarray(layer.bias)) for layer in network]
+        hidden = np.maximum(x @ first[0] + first[1], 0)
+        hidden = np.maximum(hidden @ second[0] + second[1], 0)
+        return hidden @ last[0] + last[1]
 
     expected = np.linalg.norm(output(state.predictor) - output(state.target), axis=1)
     scores = nov.novelty(state, jnp.asarray(x))
@@ -107,8 +108,7 @@ def test_novelty_by_hand():
 
 
 def test_novelty_falls_where_the_predictor_is_trained_and_stays_elsewhere():
-    config = NoveltyConfig(hidden=(64, 64), embedding=16)
-    state = nov.init_novelty(config, jax.random.key(0), 2, 2, SLOTS)
+    state = nov.init_novelty(jax.random.key(0), 2, 2, SLOTS)
     rng = np.random.default_rng(0)
     known = jnp.asarray(rng.normal((2, 0), 0.5, (128, 2)), jnp.float32)
     unknown = jnp.asarray(rng.normal((-2, -2), 0.5, (128, 2)), jnp.float32)
@@ -118,7 +118,7 @@ def test_novelty_falls_where_the_predictor_is_trained_and_stays_elsewhere():
 
     before = score(state)
     target = jax.device_get(state.target)
-    step = jax.jit(lambda state: nov.distil(config, state, known))
+    step = jax.jit(lambda state: nov.distil(state, known))
     state, first_loss = step(state)
     for _ in range(300):
         state, loss = step(state)
@@ -131,7 +131,7 @@ def test_novelty_falls_where_the_predictor_is_trained_and_stays_elsewhere():
 
 
 def test_the_predictor_and_its_target_start_different():
-    state = nov.init_novelty(NoveltyConfig(hidden=(4,), embedding=2), jax.random.key(0), 3, 2, 5)
+    state = nov.init_novelty(jax.random.key(0), 3, 2, 5)
     assert not np.array_equal(state.predictor[0].weight, state.target[0].weight)
     assert not np.asarray(state.queue.filled).any()
     assert state.queue.observation.shape == (5, 3)
@@ -140,8 +140,8 @@ def test_the_predictor_and_its_target_start_different():
 
 def test_an_update_of_the_queue_step_by_step():
     """Two blocks of an episode: score, discard for both blocks, then enter both. A stored state keeps its score."""
-    config = NoveltyConfig(hidden=(6,), embedding=5, similarity=0.5)
-    state = nov.init_novelty(config, jax.random.key(0), 1, 1, SLOTS)
+    config = NoveltyConfig(similarity=0.5)
+    state = nov.init_novelty(jax.random.key(0), 1, 1, SLOTS)
     stored = _update(empty_queue(), new_states([(0.0, 1.0), (10.0, 2.0)], 0))
     state = state._replace(queue=stored)
     places = np.zeros((BLOCK, 1), np.float32)

@@ -19,23 +19,21 @@ ADAM = {"first": 0.9, "second": 0.999, "epsilon": 1e-8}
 PULL, PULL_TO = 3.0, np.array([0.3, -0.2])
 
 
-def config(**changes) -> LevelConfig:
-    """Return settings that are all different from each other, so that mixing them up fails."""
-    values = {
-        "hidden": (5, 4),
-        "actor_learning_rate": 0.02,
-        "critic_learning_rate": 0.03,
-        "critic_weight_decay": 0.1,
-        "soft_update": 0.25,
-        # Large, so that some draws are clipped and some actions leave the range.
-        "target_noise": 0.9,
-        "target_noise_clip": 0.7,
-    }
-    return LevelConfig(**(values | changes))
+# Large, so that some draws are clipped and some actions leave the range.
+SMOOTHING = td3.Smoothing(sigma=0.9, limit=0.7)
 
 
-def learner(*, bounded: bool = False, **changes) -> td3.TD3:
-    return td3.TD3(config(**changes), INPUT, SCALE, bounded=bounded)
+@pytest.fixture(autouse=True)
+def _constants(monkeypatch):
+    """Numbers that are all different from each other, so that mixing them up fails, and large enough to matter."""
+    monkeypatch.setattr(td3, "CRITIC_LEARNING_RATE", 0.03)
+    monkeypatch.setattr(td3, "CRITIC_WEIGHT_DECAY", 0.1)
+    monkeypatch.setattr(td3, "SOFT_UPDATE", 0.25)
+
+
+def learner(*, bounded: bool = False, hidden: tuple[int, ...] = (5, 4), **changes) -> td3.TD3:
+    config = LevelConfig(**({"actor_learning_rate": 0.02} | changes))
+    return td3.TD3(config, SMOOTHING, hidden, INPUT, SCALE, bounded=bounded)
 
 
 def batch(seed: int) -> td3.Batch:
@@ -105,7 +103,7 @@ class Oracle:
         self.actor, self.critics = Vector(state.networks.actor), Vector(state.networks.critics)
         self.target_actor, self.target_critics = Vector(state.targets.actor), Vector(state.targets.critics)
         self.actor_adam = Adam.of(settings.actor_learning_rate, self.actor.values)
-        self.critic_adam = Adam.of(settings.critic_learning_rate, self.critics.values)
+        self.critic_adam = Adam.of(td3.CRITIC_LEARNING_RATE, self.critics.values)
 
     def forward(self, layers, x: np.ndarray) -> np.ndarray:
         for weight, bias in layers[:-1]:
@@ -123,8 +121,7 @@ class Oracle:
     def target(self, batch: td3.Batch, draws: np.ndarray) -> np.ndarray:
         noise = np.empty_like(draws)
         for axis in range(ACTION):
-            limit = self.settings.target_noise_clip
-            noise[:, axis] = np.clip(draws[:, axis] * self.settings.target_noise, -limit, limit)
+            noise[:, axis] = np.clip(draws[:, axis] * SMOOTHING.sigma, -SMOOTHING.limit, SMOOTHING.limit)
         actor = self.target_actor.tree(self.target_actor.values)
         action = np.clip(self.act(actor, batch.next_input) + noise, np.negative(SCALE), SCALE)
         critics = self.target_critics.tree(self.target_critics.values)
@@ -151,13 +148,12 @@ class Oracle:
         target = self.target(batch, draws)
         info = {"critic_loss": self.critic_loss(self.critics.values, batch, target), "target": target.mean()}
         gradient = finite_differences(lambda values: self.critic_loss(values, batch, target), self.critics.values)
-        gradient += self.settings.critic_weight_decay * self.critics.values
+        gradient += td3.CRITIC_WEIGHT_DECAY * self.critics.values
         self.critics.values = self.critic_adam.step(self.critics.values, gradient)
         gradient = finite_differences(lambda values: self.actor_loss(values, batch), self.actor.values)
         self.actor.values = self.actor_adam.step(self.actor.values, gradient)
         for target_vector, vector in ((self.target_actor, self.actor), (self.target_critics, self.critics)):
-            share = self.settings.soft_update
-            target_vector.values = (1 - share) * target_vector.values + share * vector.values
+            target_vector.values = (1 - td3.SOFT_UPDATE) * target_vector.values + td3.SOFT_UPDATE * vector.values
         return info
 
 
@@ -205,7 +201,7 @@ def test_the_oracle_meets_every_branch():
         fixed = learner()
         oracle = Oracle(fixed.config, td3.init(fixed, jax.random.key(0)), pull=False)
         draws = np.asarray(jax.random.normal(jax.random.key(10), (BATCH, ACTION)))
-        noise, limit = draws * fixed.config.target_noise, fixed.config.target_noise_clip
+        noise, limit = draws * SMOOTHING.sigma, SMOOTHING.limit
         assert (np.abs(noise) > limit).any()
         assert (np.abs(noise) < limit).any()
         action = oracle.act(oracle.target_actor.tree(oracle.target_actor.values), batch(0).next_input)
@@ -243,9 +239,10 @@ def test_the_range_of_rewards_only_grows():
 
 
 @pytest.mark.parametrize("bounded", [False, True])
-def test_values_of_states_that_nothing_trains_run_away_unless_targets_are_bounded(bounded):
+def test_values_of_states_that_nothing_trains_run_away_unless_targets_are_bounded(bounded, monkeypatch):
     """A value that bootstraps from farther out in its own direction grows with every update."""
-    fixed = learner(bounded=bounded, discount=0.9, critic_weight_decay=0.0)
+    monkeypatch.setattr(td3, "CRITIC_WEIGHT_DECAY", 0.0)
+    fixed = learner(bounded=bounded, discount=0.9)
     state = td3.init(fixed, jax.random.key(0))
     rng = np.random.default_rng(0)
     x = rng.normal(size=(64, INPUT)).astype(np.float32)

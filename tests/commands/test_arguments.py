@@ -199,7 +199,7 @@ TEXTS = st.one_of(
 
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(KNOWN)), st.lists(TEXTS, max_size=3)), max_size=4))
-@example([("low.hidden", ["1", "--", "2"])])
+@example([("hidden", ["1", "--", "2"])])
 def test_any_flags_give_a_configuration_or_one_line(changes):
     words = [word for name, texts in changes for word in (f"--{name}", *texts)]
     config, problem = result_or_problem(words)

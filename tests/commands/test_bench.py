@@ -11,7 +11,7 @@ from higl.run import bench
 from higl.settings.layers import apply
 from higl.settings.presets import preset
 
-SMALL = {"low.hidden": [8], "high.hidden": [8], "low.buffer_size": 1_000, "high.buffer_size": 200}
+SMALL = {"hidden": [8], "buffer_size": 1_000}
 
 
 def test_stages_are_printed_and_written(capsys, tmp_path, monkeypatch):

@@ -105,7 +105,10 @@ def test_help_of_commands(capsys, command):
         ("results table --results nowhere", "higl results: there is no folder nowhere"),
         ("show ant-maz-u", "unknown task 'ant-maz-u'; did you mean ant-maze-u"),
         ("tasks all", "unexpected argument 'all'"),
-        ("train ant-maze-u --low 3", "--low is a group of settings: name one of them, such as --low.hidden"),
+        (
+            "train ant-maze-u --low 3",
+            "--low is a group of settings: name one of them, such as --low.actor",
+        ),
         ("train higl/AntMazeU", "unknown task 'higl/AntMazeU'; did you mean higl/AntMazeU-v0?"),
         ("train higl.envs:higl/AntMazeU-v0", "did you mean higl/AntMazeU-v0?"),
         ("train Pendulum-v1", "env = higl.wrap_goal(env, goal_fn="),

@@ -15,12 +15,8 @@ from higl.settings.layers import apply
 from higl.settings.presets import preset
 
 SMALL = {
-    "low.hidden": [8],
-    "high.hidden": [8],
-    "low.buffer_size": 1000,
-    "high.buffer_size": 200,
-    "adjacency.hidden": [8],
-    "novelty.hidden": [8],
+    "hidden": [8],
+    "buffer_size": 1000,
 }
 
 

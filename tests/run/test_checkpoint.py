@@ -292,13 +292,13 @@ def test_only_filled_rows_are_saved(env, config):
     saved = learner_arrays(learner)
     assert saved["low_buffer.rows.achieved"].shape == (3 * tiny.LENGTH, 2)
     assert saved["low.networks.actor.0.weight"].shape == (5, 8)
-    assert config.low.buffer_size < INSERT_BLOCK  # so that the ring buffer is covered by the test above
+    assert config.buffer_size < INSERT_BLOCK  # so that the ring buffer is covered by the test above
 
 
 def test_checkpoint_of_other_settings_is_rejected(env, config):
     learner = trained(env, config, 1)
     counters = Counters(20, 1)
-    other = Learner(apply(config, {"low.hidden": (8, 16)}), Spaces.of(env))
+    other = Learner(apply(config, {"hidden": (8, 16)}), Spaces.of(env))
     with pytest.raises(CheckpointError, match="does not fit these settings"):
         restore_learner(other, learner_arrays(learner), counters)
     lacking = {name: array for name, array in learner_arrays(learner).items() if not name.startswith("high.rewards")}

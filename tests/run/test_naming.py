@@ -60,13 +60,11 @@ def test_names_tell_all_digits_of_a_number():
 
 
 def test_long_names_are_cut_and_do_not_depend_on_seed_or_steps():
-    many = {"low.hidden": (8, 8), "high.hidden": (8, 8), "low.buffer_size": 1000, "high.buffer_size": 1000, "cell": 1}
-    many = {name: value for name, value in many.items() if name != "cell"}
-    first = variant_name(apply(preset("pusher"), many | {"low.batch_size": 7, "high.batch_size": 7}))
-    other = variant_name(apply(preset("pusher"), many | {"low.batch_size": 7, "high.batch_size": 8}))
-    again = variant_name(
-        apply(preset("pusher"), many | {"low.batch_size": 7, "high.batch_size": 7, "seed": 5, "steps": 9})
-    )
+    many = {"hidden": (8, 8), "buffer_size": 1000, "low.discount": 0.9, "high.discount": 0.8, "low.target_noise": 0.1}
+    many |= {"low.exploration": 0.3}
+    first = variant_name(apply(preset("pusher"), many | {"low.exchange": 0.25}))
+    other = variant_name(apply(preset("pusher"), many | {"low.exchange": 0.75}))
+    again = variant_name(apply(preset("pusher"), many | {"low.exchange": 0.25, "seed": 5, "steps": 9}))
     assert first == again != other
     assert len(first) <= 80
 

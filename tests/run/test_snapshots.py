@@ -15,13 +15,13 @@ from higl.algo.episodes import collect_episode, in_units
 from higl.algo.learner import Learner
 from higl.algo.policy import Spaces
 from higl.run.snapshots import VISITED, _program, take_snapshot
-from higl.settings.config import Config, LandmarksConfig, LowConfig
+from higl.settings.config import Config, LandmarksConfig
 
 SMALL = {"hidden": (16, 16), "batch_size": 8, "buffer_size": 3_000}
 
 
 def small_config(**changes) -> Config:
-    config = Config(task="point-maze", low=LowConfig(**SMALL), landmarks=LandmarksConfig(coverage=5, novelty=4))
+    config = Config(task="point-maze", **SMALL, landmarks=LandmarksConfig(coverage=5, novelty=4))
     return dataclasses.replace(config, **changes)
 
 

@@ -172,7 +172,7 @@ def test_exact_resume(tmp_path, name):
 @pytest.mark.slow
 def test_a_run_keeps_the_precision_of_its_first_start(tmp_path, monkeypatch):
     """A run that starts in bf16 and continues where `auto` is fp32 ends like one that was bf16 all along."""
-    wide = {"low.hidden": (20, 20), "high.hidden": (20,)}
+    wide = {"hidden": (20, 20)}
     assert train(tmp_path / "whole", settings(precision="bf16", **wide)) == 0
     monkeypatch.setattr(products, "has_fast_bfloat16", lambda: True)
     interrupt(tmp_path / "broken", settings(precision="auto", **wide), 80)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from higl import envs
+from higl.algo import adjacency, high, novelty, td3
 from higl.envs.make import make_env
 from higl.errors import SettingsError
 from higl.settings import presets
@@ -82,15 +83,11 @@ PAPER: dict[str, tuple[str, Any]] = {
     "num_envs": (SETUP, 1),
     "goal_unit": (SETUP, (1.0,)),
     "precision": (SILENT, "fp32"),
-    "low.hidden": (NETWORKS, (300, 300)),
+    "hidden": (NETWORKS, (300, 300)),
+    "batch_size": (TABLE_1, 128),
+    "buffer_size": (TABLE_1, 200_000),
     "low.actor_learning_rate": (TABLE_1, 0.0001),
-    "low.critic_learning_rate": (TABLE_1, 0.001),
-    "low.critic_weight_decay": (SILENT, 1e-4),
     "low.discount": (TABLE_1, 0.95),
-    "low.soft_update": (TABLE_1, 0.005),
-    "low.batch_size": (TABLE_1, 128),
-    "low.buffer_size": (TABLE_1, 200_000),
-    "low.reward_scale": (TABLE_1, 1.0),
     "low.exploration": (TABLE_3, shares(1.0, 1.0, 0.1)),
     "low.target_noise": (SILENT, shares(0.2, 0.2, 0.1)),
     "low.target_noise_clip": (SILENT, shares(0.5, 0.5, 0.5)),
@@ -99,18 +96,10 @@ PAPER: dict[str, tuple[str, Any]] = {
     "low.normalise": (OFF, False),
     "low.angles": (OFF, ()),
     "low.hidden_entries": (SILENT, by_task((0, 1), (0, 1), (0, 1), ())),
-    "high.hidden": (NETWORKS, (300, 300)),
     "high.actor_learning_rate": (TABLE_1, 0.0001),
-    "high.critic_learning_rate": (TABLE_1, 0.001),
-    "high.critic_weight_decay": (SILENT, 1e-4),
     "high.discount": (TABLE_1, 0.99),
-    "high.soft_update": (TABLE_1, 0.005),
-    "high.batch_size": (TABLE_1, 128),
-    "high.buffer_size": (TABLE_1, 200_000),
     "high.reward_scale": (TABLE_1, 0.1),
     "high.exploration": (TABLE_3, by_task(1.0, 1.0, 1.0, 0.2)),
-    "high.target_noise": (SILENT, 0.2),
-    "high.target_noise_clip": (SILENT, 0.5),
     "high.period": (TABLE_3, by_task(10, 10, 10, 5)),
     "high.subgoals": (SETUP, by_task("relative", "relative", "relative", "absolute")),
     "high.subgoal_range": (SILENT, by_task((10.0,), (10.0,), (10.0,), (1.0,), pusher=(2.0,))),
@@ -119,20 +108,11 @@ PAPER: dict[str, tuple[str, Any]] = {
     "high.relabel": (OFF, False),
     "adjacency.degree": (TABLE_3, by_task(7, 5, 5, 5)),
     "adjacency.cell": (SILENT, by_task(1.0, 1.0, 1.0, 0.1)),
-    "adjacency.hidden": (f"{NETWORKS} (4 layers of 128)", (128, 128, 128)),
-    "adjacency.embedding": (NETWORKS, 32),
-    "adjacency.learning_rate": (TABLE_2, 0.0002),
-    "adjacency.batch_size": (TABLE_2, 64),
     "adjacency.epochs": (TABLE_2, 25),
     "adjacency.every": (TABLE_2, 50_000),
-    "adjacency.epsilon": (TABLE_2, 1.0),
     "adjacency.delta": (TABLE_3, by_task(0.2, 0.2, 0.2, 0.02)),
     "adjacency.margin": ("section 4.3, eq. 8: epsilon_k", 1.0),
     "adjacency.all_pairs_up_to": (SILENT, 1_000),
-    "novelty.hidden": (NETWORKS, (300, 300)),
-    "novelty.embedding": (NETWORKS, 128),
-    "novelty.learning_rate": (TABLE_2, 0.001),
-    "novelty.batch_size": (TABLE_2, 128),
     "novelty.similarity": (TABLE_3, by_task(0.2, 0.2, 0.2, 0.02)),
     "novelty.discard": ("section 4.1: novelty-based sampling", "goal"),
     "landmarks.graph": ("section 4.2: building a graph", "values"),
@@ -152,6 +132,11 @@ PAPER: dict[str, tuple[str, Any]] = {
 }
 
 
+def test_there_are_few_settings():
+    """Each must earn its place: a number that no preset, no sweep and no rule varies is a constant."""
+    assert len(flat_config(Config())) <= 60
+
+
 def test_the_table_of_the_paper_has_every_setting():
     assert {"task", *PAPER} == set(flat_config(Config()))
 
@@ -164,6 +149,29 @@ def test_every_value_of_the_preset_is_the_papers(task):
         name: (settings[name], value) for name, value in expected.items() if settings[name] != pytest.approx(value)
     }
     assert not wrong, {name: (*values, PAPER[name][0]) for name, values in wrong.items()}
+
+
+# Every number of the paper that is no setting: where it comes from, ours, and the paper's.
+CONSTANTS: dict[str, tuple[str, Any, Any]] = {
+    "learning rate of the critics": (TABLE_1, td3.CRITIC_LEARNING_RATE, 0.001),
+    "tau": (TABLE_1, td3.SOFT_UPDATE, 0.005),
+    "weight decay of the critics": (SILENT, td3.CRITIC_WEIGHT_DECAY, 1e-4),
+    "target noise of the high level and its bound": (SILENT, high.SMOOTHING, (0.2, 0.5)),
+    "hidden layers of the adjacency network": (f"{NETWORKS} (4 layers of 128)", adjacency.HIDDEN, (128, 128, 128)),
+    "embedding of the adjacency network": (NETWORKS, adjacency.EMBEDDING, 32),
+    "learning rate of the adjacency network": (TABLE_2, adjacency.LEARNING_RATE, 0.0002),
+    "batch of the adjacency network": (TABLE_2, adjacency.BATCH_SIZE, 64),
+    "epsilon_k": (TABLE_2, adjacency.EPSILON, 1.0),
+    "hidden layers of RND": (NETWORKS, novelty.HIDDEN, (300, 300)),
+    "output of RND": (NETWORKS, novelty.EMBEDDING, 128),
+    "learning rate of RND": (TABLE_2, novelty.LEARNING_RATE, 0.001),
+    "batch of RND": (TABLE_2, novelty.BATCH_SIZE, 128),
+}
+
+
+def test_every_constant_is_the_papers():
+    wrong = {name: values for name, values in CONSTANTS.items() if values[1] != values[2]}
+    assert not wrong
 
 
 # --- The baselines ----------------------------------------------------------------------------------------------------

@@ -66,10 +66,9 @@ tasks = [{{ task = "point-maze", reward = "dense" }}]
 [toy.settings]
 evaluation.every = 100
 evaluation.episodes = 1
-low = {{ hidden = [8], batch_size = 8, buffer_size = 2000 }}
-high = {{ hidden = [8], batch_size = 8, buffer_size = 500 }}
-adjacency.hidden = [8]
-novelty = {{ hidden = [8], embedding = 4, batch_size = 8 }}
+hidden = [8]
+batch_size = 8
+buffer_size = 2000
 landmarks = {{ coverage = 4, novelty = 4, pool = 20, start = 200 }}
 [toy.variants]
 HIGL = {{ algo = "higl" }}

@@ -8,10 +8,9 @@ import gymnasium
 import numpy as np
 
 SMALL: dict[str, Any] = {
-    "low": {"hidden": (32, 32), "batch_size": 64},
-    "high": {"hidden": (32, 32), "batch_size": 64},
-    "adjacency": {"hidden": (64, 64), "epochs": 2},
-    "novelty": {"hidden": (32,), "embedding": 16},
+    "hidden": (32, 32),
+    "batch_size": 64,
+    "adjacency": {"epochs": 2},
     "landmarks": {"coverage": 8, "novelty": 8, "pool": 100},
 }
 

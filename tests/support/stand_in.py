@@ -2,7 +2,7 @@
 
 `python stand_in.py PARENT FOLDER ARGUMENTS...` has the arguments of `higl.sweep.worker`. It logs what it does in
 `history.txt` of the run folder. Settings control it: `evaluation.every` steps take a tenth of a second, and with
-`high.batch_size = 13` it fails halfway.
+`batch_size = 13` it fails halfway.
 """
 
 import json
@@ -56,7 +56,7 @@ def main() -> int:
     while step < config.steps and not stop:
         time.sleep(SECONDS)
         step += config.evaluation.every
-        if config.high.batch_size == UNLUCKY and step > config.steps / 2:
+        if config.batch_size == UNLUCKY and step > config.steps / 2:
             run.update(status="failed", message=f"failed at step {step:,}: a stand-in's bad luck")
             return 1
         run.episode({"step": step, "episode": 1, "time": 0.0})

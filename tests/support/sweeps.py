@@ -20,7 +20,7 @@ OWN_CATALOGUE = """
 [mine]
 tasks = [{ task = "reacher", steps = 1000 }, { task = "gym/Other-v0", reward = "dense", steps = 2000 }]
 [mine.settings]
-low.hidden = [64, 64]
+hidden = [64, 64]
 [mine.variants]
 plain = {}
 long = { steps = 5000, seeds = [3, 7], high.relabel = true }

@@ -78,23 +78,15 @@ SETTINGS = {
     "low.actor_learning_rate": 1e-4,
     "high.actor_learning_rate": 1e-4,
     "high.random_steps": 0,
-    "low.hidden": (8, 8),
-    "low.batch_size": 8,
-    "low.buffer_size": 150,
+    "hidden": (8, 8),
+    "batch_size": 8,
+    "buffer_size": 150,
     "low.exploration": 0.3,
-    "high.hidden": (8, 8),
-    "high.batch_size": 8,
-    "high.buffer_size": 100,
     "high.period": 5,
     "high.subgoal_range": (1.0,),
-    "adjacency.hidden": (8,),
-    "adjacency.embedding": 4,
     "adjacency.cell": 0.5,
     "adjacency.every": 100,
     "adjacency.epochs": 1,
-    "novelty.hidden": (8,),
-    "novelty.embedding": 4,
-    "novelty.batch_size": 8,
     "landmarks.coverage": 4,
     "landmarks.novelty": 4,
     "landmarks.pool": 30,
@@ -105,7 +97,7 @@ SETTINGS = {
 
 
 def flags(**changes: Any) -> list[str]:
-    """Return the settings as flags of `higl train`; `low__hidden` stands for `low.hidden`."""
+    """Return the settings as flags of `higl train`; `low__discount` stands for `low.discount`."""
     settings = SETTINGS | {name.replace("__", "."): value for name, value in changes.items()}
     words = [str(settings.pop("task"))]
     for name, value in settings.items():

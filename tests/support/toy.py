@@ -20,7 +20,6 @@ from higl.settings.config import (
     HighConfig,
     LandmarksConfig,
     LowConfig,
-    NoveltyConfig,
 )
 
 
@@ -77,18 +76,12 @@ def tiny_config(**changes: Any) -> Config:
     """Return settings small enough to compile in a second or two; a dict as a value changes fields of a part."""
     config = Config(
         task="point",
-        low=LowConfig(hidden=(16, 16), batch_size=16, buffer_size=300, exploration=0.2),
-        high=HighConfig(
-            hidden=(16, 16),
-            batch_size=16,
-            buffer_size=60,
-            period=5,
-            subgoal_range=(3.0, 2.0),
-            exploration=0.5,
-            random_steps=0,
-        ),
-        adjacency=AdjacencyConfig(hidden=(16,), embedding=8, epochs=1, every=60, degree=3),
-        novelty=NoveltyConfig(hidden=(16,), embedding=8, batch_size=16),
+        hidden=(16, 16),
+        batch_size=16,
+        buffer_size=300,
+        low=LowConfig(exploration=0.2),
+        high=HighConfig(period=5, subgoal_range=(3.0, 2.0), exploration=0.5, random_steps=0),
+        adjacency=AdjacencyConfig(epochs=1, every=60, degree=3),
         landmarks=LandmarksConfig(coverage=4, novelty=3, pool=50, start=40, shift=2.0),
     )
     return changed(config, **changes)

@@ -32,8 +32,8 @@ def test_figure_3_is_the_same_with_both_presets_but_for_the_steps_of_the_pusher(
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("low.hidden", "low.hiden", "variant 'plain': unknown setting low.hiden; did you mean low.hidden?"),
-        ("[64, 64]", "-3", "variant 'plain': low.hidden"),
+        ("hidden", "hiden", "variant 'plain': unknown setting hiden; did you mean hidden?"),
+        ("[64, 64]", "-3", "variant 'plain': hidden"),
         ("high.relabel = true", "algo = 'sac'", "variant 'long': algo"),
         ("high.relabel = true", "task = 'pusher'", "task is not a setting here: use `tasks` and `seeds`"),
         ("[mine.settings]", "[mine.setings]", "mine: unknown 'setings'; did you mean settings?"),

@@ -44,8 +44,8 @@ def test_damaged_step_times_are_measured_anew(tmp_path, content):
     [
         ("task", "ant-maze-w"),
         ("landmarks.coverage", 60),
-        ("novelty.hidden", [30]),
-        ("low.batch_size", 2),
+        ("novelty.discard", "adjacency"),
+        ("batch_size", 2),
         ("adjacency.every", 50_000),
         ("high.relabel", True),
     ],

@@ -27,7 +27,7 @@ def test_settings_file_holds_all_settings_or_those_that_are_not_derived(plan):
     for run in (known, derived):
         write_settings(run)
     assert known.settings_file.read_text() == to_toml(known.config)
-    given = {"task": "gym/Other-v0", "reward": "dense", "seed": 0, "steps": 2000, "low": {"hidden": [64, 64]}}
+    given = {"task": "gym/Other-v0", "reward": "dense", "seed": 0, "steps": 2000, "hidden": [64, 64]}
     assert tomllib.loads(derived.settings_file.read_text()) == given | {"preset": "paper"}
 
 

@@ -96,8 +96,8 @@ def test_plan_of_an_own_catalogue(tmp_path):
         ("reacher", 7, 5000),
         ("gym/Other-v0", 7, 5000),
     ]
-    assert all(run.config.low.hidden == (64, 64) for run in plan)
-    assert plan[2].name == "gym-Other-v0-dense-higl-low-hidden64x64-0"
+    assert all(run.config.hidden == (64, 64) for run in plan)
+    assert plan[2].name == "gym-Other-v0-dense-higl-hidden64x64-0"
 
 
 @pytest.mark.parametrize(("change", "differ"), [("steps = 9000", "steps"), ("steps = 5000", None)])
@@ -129,9 +129,9 @@ def test_what_derives_is_all_but_the_paper_on_its_tasks():
 @pytest.mark.parametrize(("hidden", "state"), [((64, 64), "finished"), ((8, 8), "other settings")])
 def test_folder_of_a_run_that_derives_settings_may_differ_in_them(derived, hidden, state):
     assert derived.derives
-    assert derived.given["low.hidden"] == [64, 64]
+    assert derived.given["hidden"] == [64, 64]
     derived_settings = {"low.exploration": 0.1}
-    settings = {"task": derived.config.task, "reward": "dense", "steps": 2000, "low.hidden": hidden}
+    settings = {"task": derived.config.task, "reward": "dense", "steps": 2000, "hidden": hidden}
     make_run(derived.folder, [0.5], **settings, **derived_settings)
     assert read_status(derived).state == state
 

@@ -57,7 +57,7 @@ def test_a_shorter_sweep_counts_longer_runs_as_done(catalogue, tmp_path):
 
 
 def test_failed_run_is_reported_and_does_not_stop_others(catalogue, tmp_path, capsys):
-    unlucky = '"unlucky" = { high.batch_size = 13 }\n'
+    unlucky = '"unlucky" = { batch_size = 13 }\n'
     plan = toy_plan(catalogue(more=unlucky, seeds=1), tmp_path / "runs")
     summary, _ = go(plan)
     assert len(summary.finished) == 2

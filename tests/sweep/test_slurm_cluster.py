@@ -174,7 +174,7 @@ def continued(run: PlannedRun) -> bool:
 
 
 def test_runs_are_executed_once_and_failures_are_not_retried(tmp_path, catalogue):
-    path, out = catalogue(seeds=1, more='"unlucky" = { high.batch_size = 13 }\n'), tmp_path / "runs"
+    path, out = catalogue(seeds=1, more='"unlucky" = { batch_size = 13 }\n'), tmp_path / "runs"
     plan = toy_plan(path, out)
     said = output_of(start_driver(path, out), 1)
     for run in plan[:2]:
@@ -212,7 +212,7 @@ def test_errors_of_sbatch_are_reported_in_one_line(tmp_path, options, message):
 
 
 def test_runs_continue_after_requeue_time_limit_and_kill(tmp_path, catalogue):
-    path, out = catalogue(steps=8_000, seeds=1, more="third = { high.batch_size = 3 }\n"), tmp_path / "runs"
+    path, out = catalogue(steps=8_000, seeds=1, more="third = { batch_size = 3 }\n"), tmp_path / "runs"
     requeued, limited, killed = plan = toy_plan(path, out)
     driver = start_driver(path, out)
     wait_until(lambda: all(is_running(run) for run in plan), PATIENCE)

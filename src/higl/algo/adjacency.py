@@ -13,6 +13,14 @@ from higl.algo.forward import MLP, mlp
 from higl.algo.nets import descend, init_mlp, safe_norm
 from higl.settings.config import AdjacencyConfig
 
+# The paper's network (appendix, network structure: with the output, four layers) and its training (appendix, table 2).
+HIDDEN = (128, 128, 128)
+EMBEDDING = 32
+LEARNING_RATE = 2e-4
+BATCH_SIZE = 64
+EPSILON = 1.0
+"""Distance between embeddings up to which two cells are adjacent, epsilon_k."""
+
 # Batches in one compiled call of the training loop; the last call has a smaller (traced) count.
 CALL_BATCHES = 512
 
@@ -119,10 +127,10 @@ class CellMatrix:
         return indices
 
 
-def init_adjacency(config: AdjacencyConfig, key: jax.Array, goal_size: int) -> AdjacencyState:
+def init_adjacency(key: jax.Array, goal_size: int) -> AdjacencyState:
     """Draw the network."""
-    network = init_mlp(key, (goal_size, *config.hidden, config.embedding))
-    return AdjacencyState(network, optax.adam(config.learning_rate).init(network))
+    network = init_mlp(key, (goal_size, *HIDDEN, EMBEDDING))
+    return AdjacencyState(network, optax.adam(LEARNING_RATE).init(network))
 
 
 def embedding_distance(network: MLP, first: jax.Array, second: jax.Array) -> jax.Array:
@@ -136,8 +144,8 @@ def embedding_distance(network: MLP, first: jax.Array, second: jax.Array) -> jax
 def adjacency_loss(config: AdjacencyConfig, network: MLP, pairs: Pairs) -> jax.Array:
     """Return the contrastive loss with epsilon_k and the margin delta (eq. 5), averaged over the pairs of weight 1."""
     distance = embedding_distance(network, pairs.first, pairs.second)
-    near = jnp.maximum(distance - config.epsilon, 0.0)
-    far = jnp.maximum(config.epsilon + config.delta - distance, 0.0)
+    near = jnp.maximum(distance - EPSILON, 0.0)
+    far = jnp.maximum(EPSILON + config.delta - distance, 0.0)
     loss = pairs.adjacent * near + (1.0 - pairs.adjacent) * far
     return jnp.sum(loss * pairs.weight) / jnp.maximum(jnp.sum(pairs.weight), 1.0)
 
@@ -146,7 +154,7 @@ def train_batches(
     config: AdjacencyConfig, state: AdjacencyState, batches: Pairs, count: jax.Array
 ) -> tuple[AdjacencyState, jax.Array]:
     """Update the network on the first `count` batches of `batches` [N, B, ...]; return the sum of the losses too."""
-    optimiser = optax.adam(config.learning_rate)
+    optimiser = optax.adam(LEARNING_RATE)
 
     def step(index: jax.Array, carry: tuple[AdjacencyState, jax.Array]) -> tuple[AdjacencyState, jax.Array]:
         state, total = carry
@@ -160,7 +168,7 @@ def train_batches(
 def epoch_batches(config: AdjacencyConfig, matrix: CellMatrix, rng: np.random.Generator) -> list[tuple[Pairs, int]]:
     """Return one pass over the pairs in random order: calls of `CALL_BATCHES` batches, each with its real count."""
     first, second, adjacent = matrix.pairs(config.all_pairs_up_to, rng)
-    size = CALL_BATCHES * config.batch_size
+    size = CALL_BATCHES * BATCH_SIZE
     points, order = matrix.points, rng.permutation(len(first))
     calls = []
     for start in range(0, len(order), size):
@@ -170,7 +178,7 @@ def epoch_batches(config: AdjacencyConfig, matrix: CellMatrix, rng: np.random.Ge
         def shape(column: np.ndarray) -> np.ndarray:
             padded = np.zeros((size, *column.shape[1:]), np.float32)
             padded[: len(column)] = column
-            return padded.reshape(CALL_BATCHES, config.batch_size, *column.shape[1:])
+            return padded.reshape(CALL_BATCHES, BATCH_SIZE, *column.shape[1:])
 
-        calls.append((Pairs(*map(shape, flat)), -(-len(chosen) // config.batch_size)))
+        calls.append((Pairs(*map(shape, flat)), -(-len(chosen) // BATCH_SIZE)))
     return calls

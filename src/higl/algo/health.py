@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from higl.algo.adjacency import CellMatrix
+from higl.algo.adjacency import EPSILON, CellMatrix
 from higl.algo.episodes import Episode, high_rows, low_rows
 from higl.algo.forward import MLP, actor_action, mlp
 from higl.algo.low import intrinsic_reward
@@ -75,7 +75,7 @@ def low_value_metrics(
     lasts = stops - 1
     powers = config.low.discount ** (np.arange(len(episode)) - np.repeat(starts, stops - starts))
     returns = intrinsic_reward(config.high.subgoals, rows.subgoal, rows.achieved, rows.next_achieved)
-    returns = config.low.reward_scale * returns * powers
+    returns = returns * powers
     # The last step of each segment stands for all that follows it: its value replaces its reward.
     returns[lasts] = values[lasts] * powers[lasts]
     return {
@@ -150,7 +150,7 @@ def adjacency_metrics(
     first, second, adjacent = matrix.pairs(config.all_pairs_up_to, rng)
     embedding = mlp(network, matrix.points)
     distance = np.linalg.norm(embedding[first] - embedding[second], axis=1)
-    near = distance < config.epsilon + config.delta / 2
+    near = distance < EPSILON + config.delta / 2
     metrics = {}
     for name, group, right in (("adjacent", adjacent > 0, near), ("other", adjacent == 0, ~near)):
         if group.any():

@@ -11,12 +11,15 @@ from higl.algo.adjacency import embedding_distance
 from higl.algo.forward import MLP, Affine, Array, actor_action, affine
 from higl.algo.nets import safe_norm
 from higl.algo.subgoals import Scheme, View, goal_transition, high_input, low_input, subgoal_target, subgoal_towards
-from higl.algo.td3 import Batch, Info
+from higl.algo.td3 import Batch, Info, Smoothing
 from higl.settings.config import Config, HighConfig
 
 # Random candidates for relabelling, besides the stored subgoal and the displacement achieved. HIRO's paper has eight;
 # the cost of relabelling grows with them.
 RELABEL_DRAWS = 10
+
+# Noise on the target policy's subgoals, in units of the goal space. The paper is silent: TD3's own numbers.
+SMOOTHING = Smoothing(sigma=0.2, limit=0.5)
 
 
 class Segment(NamedTuple):

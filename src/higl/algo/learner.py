@@ -26,15 +26,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from higl.algo import adjacency as adj
+from higl.algo import novelty as nov
 from higl.algo import planner, td3
 from higl.algo.episodes import Episode, blank_episode, high_rows, in_units, low_rows
 from higl.algo.forward import MLP
 from higl.algo.health import adjacency_metrics, episode_metrics, high_value_metrics, low_value_metrics
-from higl.algo.high import HighRow, high_batch, landmark_loss, relabel
+from higl.algo.high import SMOOTHING, HighRow, high_batch, landmark_loss, relabel
 from higl.algo.landmarks import sample_landmarks
 from higl.algo.low import exchange_subgoals, low_batch, low_distance
 from higl.algo.nets import tree_finite, zeros_like_result
-from higl.algo.novelty import NoveltyState, QueueUpdate, distil, init_novelty
 from higl.algo.policy import Policy, Spaces, goal_unit, subgoal_limit
 from higl.algo.products import affine_of
 from higl.algo.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
@@ -61,7 +61,7 @@ class LearnerState(NamedTuple):
 
     low: td3.TD3State
     high: td3.TD3State
-    novelty: NoveltyState
+    novelty: nov.NoveltyState
     adjacency: adj.AdjacencyState
     low_buffer: Buffer
     high_buffer: Buffer
@@ -102,12 +102,14 @@ class Stages:
         self.limit = subgoal_limit(config, spaces)
         self.affine = affine_of(config.precision)
         bounded = config.bounds_targets
+        smoothing = td3.Smoothing(config.low.target_noise, config.low.target_noise_clip)
         low_size = low_input_size(config.low, spaces.observation, spaces.goal)
-        self.low = td3.TD3(config.low, low_size, (1.0,) * spaces.action, self.affine, bounded)
-        scale = tuple(float(x) for x in self.limit)
-        self.high = td3.TD3(config.high, spaces.observation + spaces.goal, scale, self.affine, bounded)
+        ones = (1.0,) * spaces.action
+        self.low = td3.TD3(config.low, smoothing, config.hidden, low_size, ones, self.affine, bounded)
+        scale, high_size = tuple(float(x) for x in self.limit), spaces.observation + spaces.goal
+        self.high = td3.TD3(config.high, SMOOTHING, config.hidden, high_size, scale, self.affine, bounded)
         self.insert = jax.jit(insert, donate_argnums=0)
-        self.update_queue = QueueUpdate(config.novelty)
+        self.update_queue = nov.QueueUpdate(config.novelty)
         self.train_low = jax.jit(self._train_low, donate_argnums=0)
         self.train_high = jax.jit(self._train_high, donate_argnums=0)
         self.train_novelty = jax.jit(self._train_novelty, donate_argnums=0)
@@ -124,12 +126,10 @@ class Stages:
         return LearnerState(
             low=low,
             high=high,
-            novelty=init_novelty(
-                config.novelty, novelty_key, spaces.observation, spaces.goal, config.landmarks.novelty
-            ),
-            adjacency=adj.init_adjacency(config.adjacency, adjacency_key, spaces.goal),
-            low_buffer=empty_buffer(low_rows(config, blank), config.low.buffer_size),
-            high_buffer=empty_buffer(high_rows(config, blank), config.high.buffer_size),
+            novelty=nov.init_novelty(novelty_key, spaces.observation, spaces.goal, config.landmarks.novelty),
+            adjacency=adj.init_adjacency(adjacency_key, spaces.goal),
+            low_buffer=empty_buffer(low_rows(config, blank), config.buffer_size),
+            high_buffer=empty_buffer(high_rows(config, blank), config.buffer_size),
             averaged=jax.tree.map(jnp.copy, actors) if config.evaluation.average else None,
             seen=jax.tree.map(jnp.asarray, no_statistics(spaces.observation)),
         )
@@ -144,7 +144,8 @@ class Stages:
     def _update_low(self, state: LearnerState, low: td3.TD3State, key: jax.Array) -> tuple[td3.TD3State, td3.Info]:
         config, scheme = self.config.low, self.config.high.subgoals
         sample_key, update_key = jax.random.split(key)
-        rows = exchange_subgoals(scheme, config.exchange, sample(state.low_buffer, sample_key, config.batch_size))
+        rows = sample(state.low_buffer, sample_key, self.config.batch_size)
+        rows = exchange_subgoals(scheme, config.exchange, rows)
         return td3.update(self.low, low, low_batch(config, scheme, low_view(config, state.seen), rows), update_key)
 
     # --- The high level ---
@@ -187,7 +188,7 @@ class Stages:
         """Update the high level once; it reads all of `state` except the high level's networks."""
         config = self.config
         sample_key, relabel_key, update_key = jax.random.split(key, 3)
-        rows = sample(state.high_buffer, sample_key, config.high.batch_size)
+        rows = sample(state.high_buffer, sample_key, config.batch_size)
         subgoal, action_loss, info = rows.subgoal, None, {}
         if config.high.relabel:
             actor, view = state.low.networks.actor, low_view(config.low, state.seen)
@@ -219,10 +220,11 @@ class Stages:
         trained, info = _loop(count, partial(self._update_novelty, state.low_buffer), state.novelty, key)
         return state._replace(novelty=trained), info
 
-    def _update_novelty(self, buffer: Buffer, state: NoveltyState, key: jax.Array) -> tuple[NoveltyState, td3.Info]:
-        config = self.config.novelty
-        places = sample_places(buffer, key, config.batch_size)
-        state, loss = distil(config, state, buffer.rows.observation[places], self.affine)
+    def _update_novelty(
+        self, buffer: Buffer, state: nov.NoveltyState, key: jax.Array
+    ) -> tuple[nov.NoveltyState, td3.Info]:
+        places = sample_places(buffer, key, nov.BATCH_SIZE)
+        state, loss = nov.distil(state, buffer.rows.observation[places], self.affine)
         return state, {"loss": loss}
 
 
@@ -338,10 +340,10 @@ class Learner:
         start = time.perf_counter()
         state, stages, config = self.state, self.stages, self.config
         low_buffer, high_buffer, novelty = state.low_buffer, state.high_buffer, state.novelty
-        for block, count in blocks(low_rows(config, episode), config.low.buffer_size):
+        for block, count in blocks(low_rows(config, episode), config.buffer_size):
             low_buffer = stages.insert(low_buffer, block, count)
         if self.map is None:
-            for block, count in blocks(high_rows(config, episode), config.high.buffer_size):
+            for block, count in blocks(high_rows(config, episode), config.buffer_size):
                 high_buffer = stages.insert(high_buffer, block, count)
         else:
             starts, _ = episode.segments
@@ -351,7 +353,7 @@ class Learner:
             seen = updated_statistics(jax.device_get(state.seen), episode.observation)
             state = state._replace(seen=jax.tree.map(jnp.asarray, seen))
         if config.uses_novelty:
-            states = blocks((episode.observation, episode.achieved), config.low.buffer_size)
+            states = blocks((episode.observation, episode.achieved), config.buffer_size)
             novelty = stages.update_queue(novelty, state.adjacency.network, states)
         self.state = state._replace(low_buffer=low_buffer, high_buffer=high_buffer, novelty=novelty)
         jax.block_until_ready(self.state.low_buffer.size)

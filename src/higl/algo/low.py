@@ -50,12 +50,12 @@ def exchange_subgoals(scheme: Scheme, share: float, rows: LowRow) -> LowRow:
 
 
 def low_batch(config: LowConfig, scheme: Scheme, view: View, rows: LowRow) -> Batch:
-    """Return sampled low-level transitions as a batch for TD3, with the rewards of eq. 2 or 3."""
+    """Return sampled low-level transitions as a batch for TD3, with the rewards of eq. 2 or 3 (scale 1: table 1)."""
     next_subgoal = goal_transition(scheme, rows.subgoal, rows.achieved, rows.next_achieved)
     return Batch(
         low_input(view, rows.observation, rows.subgoal),
         rows.action,
-        config.reward_scale * intrinsic_reward(scheme, rows.subgoal, rows.achieved, rows.next_achieved),
+        intrinsic_reward(scheme, rows.subgoal, rows.achieved, rows.next_achieved),
         low_input(view, rows.next_observation, next_subgoal),
         config.discount * (1.0 - rows.end),
     )

@@ -15,6 +15,12 @@ from higl.algo.forward import MLP, Affine, affine, mlp
 from higl.algo.nets import descend, init_mlp, safe_norm, squared_distance
 from higl.settings.config import NoveltyConfig
 
+# The paper's networks (appendix, network structure) and the training of the predictor (appendix, table 2).
+HIDDEN = (300, 300)
+EMBEDDING = 128
+LEARNING_RATE = 1e-3
+BATCH_SIZE = 128
+
 
 class Queue(NamedTuple):
     """The priority queue Q of novel states, K = M_nov slots: observation [K, O], achieved [K, G], score [K].
@@ -37,12 +43,10 @@ class NoveltyState(NamedTuple):
     queue: Queue
 
 
-def init_novelty(
-    config: NoveltyConfig, key: jax.Array, observation_size: int, goal_size: int, slots: int
-) -> NoveltyState:
+def init_novelty(key: jax.Array, observation_size: int, goal_size: int, slots: int) -> NoveltyState:
     """Draw both networks; the queue starts empty."""
     predictor_key, target_key = jax.random.split(key)
-    sizes = (observation_size, *config.hidden, config.embedding)
+    sizes = (observation_size, *HIDDEN, EMBEDDING)
     predictor = init_mlp(predictor_key, sizes)
     queue = Queue(
         jnp.zeros((slots, observation_size)),
@@ -50,7 +54,7 @@ def init_novelty(
         jnp.zeros((slots,)),
         jnp.zeros((slots,), bool),
     )
-    return NoveltyState(predictor, init_mlp(target_key, sizes), optax.adam(config.learning_rate).init(predictor), queue)
+    return NoveltyState(predictor, init_mlp(target_key, sizes), optax.adam(LEARNING_RATE).init(predictor), queue)
 
 
 # ---- random network distillation -------------------------------------------------------------------------------------
@@ -61,9 +65,7 @@ def novelty(state: NoveltyState, observation: jax.Array) -> jax.Array:
     return safe_norm(mlp(state.predictor, observation) - mlp(state.target, observation))
 
 
-def distil(
-    config: NoveltyConfig, state: NoveltyState, observation: jax.Array, affine: Affine = affine
-) -> tuple[NoveltyState, jax.Array]:
+def distil(state: NoveltyState, observation: jax.Array, affine: Affine = affine) -> tuple[NoveltyState, jax.Array]:
     """Update the predictor on a batch of states [B, O]; return the loss too."""
     wanted = mlp(state.target, observation, affine=affine)
 
@@ -71,7 +73,7 @@ def distil(
         return jnp.mean(jnp.square(mlp(predictor, observation, affine=affine) - wanted))
 
     value, grads = jax.value_and_grad(loss)(state.predictor)
-    optimiser = optax.adam(config.learning_rate)
+    optimiser = optax.adam(LEARNING_RATE)
     predictor, optimiser_state = descend(optimiser, state.predictor, grads, state.optimiser)
     return state._replace(predictor=predictor, optimiser=optimiser_state), value
 

@@ -20,6 +20,12 @@ from higl.settings.config import LevelConfig
 
 Info = dict[str, jax.Array]
 
+# The paper's numbers for both levels (appendix, table 1). About the decay it is silent: our choice.
+CRITIC_LEARNING_RATE = 1e-3
+CRITIC_WEIGHT_DECAY = 1e-4
+SOFT_UPDATE = 0.005
+"""Share of the new weights in each update of the target networks, tau."""
+
 
 class Networks(NamedTuple):
     """The actor and the twin critics."""
@@ -55,15 +61,23 @@ class Batch(NamedTuple):
     discount: jax.Array
 
 
+class Smoothing(NamedTuple):
+    """Noise on the target policy's action, in the units of that action: its standard deviation and its bound."""
+
+    sigma: float
+    limit: float
+
+
 @dataclass(frozen=True)
 class TD3:
-    """The fixed part of a TD3 learner: its settings, the size of its input, and the largest action of its actor [A].
+    """The fixed part of a TD3 learner: its settings, the sizes of its layers, and the largest action of its actor [A].
 
-    The sigmas of the settings are in the units of the actor's actions. `affine` is how its networks multiply. If
-    `bounded`, targets stay within the values that rewards allow.
+    `affine` is how its networks multiply. If `bounded`, targets stay within the values that rewards allow.
     """
 
     config: LevelConfig
+    smoothing: Smoothing
+    hidden: tuple[int, ...]
     input_size: int
     action_scale: tuple[float, ...]
     affine: Affine = affine
@@ -78,15 +92,15 @@ class TD3:
     def critic_optimiser(self) -> optax.GradientTransformation:
         """Return the critics' optimiser: Adam with L2 decay added to the gradient."""
         return optax.chain(
-            optax.add_decayed_weights(self.config.critic_weight_decay),
-            optax.adam(self.config.critic_learning_rate),
+            optax.add_decayed_weights(CRITIC_WEIGHT_DECAY),
+            optax.adam(CRITIC_LEARNING_RATE),
         )
 
 
 def init(td3: TD3, key: jax.Array) -> TD3State:
     """Draw the networks; the targets start equal to them."""
     actor_key, first_key, second_key = jax.random.split(key, 3)
-    size, hidden = len(td3.action_scale), td3.config.hidden
+    size, hidden = len(td3.action_scale), td3.hidden
     critic_sizes = (td3.input_size + size, *hidden, 1)
     networks = Networks(
         init_mlp(actor_key, (td3.input_size, *hidden, size)),
@@ -141,8 +155,8 @@ def td_target(td3: TD3, targets: Networks, rewards: RewardRange, batch: Batch, k
     If `bounded`, the next state's value counts as no lower and no higher than the rewards of the range allow. Where
     nothing trains a value, as in the last state before a time limit, it could grow without end otherwise.
     """
-    scale, limit = jnp.asarray(td3.action_scale), td3.config.target_noise_clip
-    noise = jax.random.normal(key, batch.action.shape) * td3.config.target_noise
+    scale, limit = jnp.asarray(td3.action_scale), td3.smoothing.limit
+    noise = jax.random.normal(key, batch.action.shape) * td3.smoothing.sigma
     action = actor_action(targets.actor, scale, batch.next_input, td3.affine) + jnp.clip(noise, -limit, limit)
     action = jnp.clip(action, -scale, scale)
     value = jnp.minimum(*critic_values(td3, targets.critics, batch.next_input, action))
@@ -190,5 +204,5 @@ def update(
     grads, policy_info = jax.grad(lambda a: actor_loss(td3, a, critics, batch.input, action_loss), has_aux=True)(actor)
     actor, actor_optimiser = descend(td3.actor_optimiser, actor, grads, state.actor_optimiser)
     networks = Networks(actor, critics)
-    targets = cast(Networks, optax.incremental_update(networks, state.targets, td3.config.soft_update))
+    targets = cast(Networks, optax.incremental_update(networks, state.targets, SOFT_UPDATE))
     return TD3State(networks, targets, actor_optimiser, critic_optimiser, rewards), info | policy_info

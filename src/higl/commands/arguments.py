@@ -1,6 +1,6 @@
 """Command-line arguments from dataclasses: one argparse option for each field, documented by the field's docstring.
 
-Nested dataclasses give dotted flags: `--landmarks.coverage 40`, `--landmarks.coverage=40`, `--low.hidden 64 64`,
+Nested dataclasses give dotted flags: `--landmarks.coverage 40`, `--landmarks.coverage=40`, `--low.angles 3 4`,
 `--high.relabel`, `--high.no-relabel`. Dashes and underscores are the same.
 """
 

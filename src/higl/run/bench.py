@@ -26,8 +26,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from higl.algo import adjacency as adj
+from higl.algo import novelty as nov
 from higl.algo import planner
-from higl.algo.adjacency import CALL_BATCHES, epoch_batches
 from higl.algo.episodes import collect_episode, in_units
 from higl.algo.forward import MLP
 from higl.algo.high import RELABEL_DRAWS, relabel
@@ -185,7 +186,7 @@ class Bench:
         self.tell("low update")
         count, learner = 25, self.learner
         seconds = best_time(lambda: learner.train_low(jax.random.key(0), jnp.asarray(count)))
-        flops = td3_flops(learner.state.low, self.config.low.batch_size)
+        flops = td3_flops(learner.state.low, self.config.batch_size)
         return Stage("low update", seconds / count, float(self.config.low.updates), flops)
 
     def _high(self) -> list[Stage]:
@@ -197,7 +198,7 @@ class Bench:
         learner.steps = max(learner.steps, config.landmarks.start)  # with planning
         whole = best_time(lambda: learner.train_high(jax.random.key(0), jnp.asarray(count))) / count
         state = learner.state
-        batch = config.high.batch_size
+        batch = config.batch_size
         parts = []
         if config.high.relabel:
             rows = batch * config.high.period * (RELABEL_DRAWS + 2)
@@ -233,7 +234,7 @@ class Bench:
     def _planner(self, per_step: float) -> list[Stage]:
         """Time the planner's parts, each as what it adds to the previous ones; the graph is built once per episode."""
         self.tell("planner")
-        config, batch = self.config.landmarks, self.config.high.batch_size
+        config, batch = self.config.landmarks, self.config.batch_size
         total = config.coverage + config.novelty
         near = min(planner.NEIGHBOURS, total)
         networks = self.learner.state.low.networks
@@ -273,7 +274,7 @@ class Bench:
         return best_time(lambda: program(self.learner.state, *arguments)) / count
 
     def _rows(self, state: LearnerState, key: jax.Array) -> Any:
-        return sample(state.high_buffer, key, self.config.high.batch_size)
+        return sample(state.high_buffer, key, self.config.batch_size)
 
     def _relabel(self, state: LearnerState, key: jax.Array) -> jax.Array:
         stages, actor, rows = self.stages, state.low.networks.actor, self._rows(state, key)
@@ -300,7 +301,7 @@ class Bench:
         self.tell("novelty update")
         count, learner = 50, self.learner
         seconds = best_time(lambda: learner.train_novelty(jax.random.key(0), jnp.asarray(count)))
-        flops = 4 * mlp_flops(learner.state.novelty.predictor, self.config.novelty.batch_size)
+        flops = 4 * mlp_flops(learner.state.novelty.predictor, nov.BATCH_SIZE)
         return Stage("novelty update", seconds / count, 1.0, flops)
 
     def _adjacency(self) -> Stage:
@@ -308,12 +309,12 @@ class Bench:
         self.tell("adjacency update")
         config, matrix = self.config.adjacency, self.learner.matrix
         pairs = adjacency_pairs(config, explored_cells(self.config), len(matrix.codes) / len(matrix))
-        calls = epoch_batches(config, matrix, np.random.default_rng(0))
+        calls = adj.epoch_batches(config, matrix, np.random.default_rng(0))
         batches = jax.tree.map(jnp.asarray, calls[0][0])
-        run = partial(self.stages.train_adjacency, self.learner.state.adjacency, batches, CALL_BATCHES)
-        per_training = config.epochs * pairs / config.batch_size
-        flops = 3 * mlp_flops(self.learner.state.adjacency.network, 2 * config.batch_size)
-        return Stage("adjacency update", best_time(run) / CALL_BATCHES, per_training / config.every, flops)
+        run = partial(self.stages.train_adjacency, self.learner.state.adjacency, batches, adj.CALL_BATCHES)
+        per_training = config.epochs * pairs / adj.BATCH_SIZE
+        flops = 3 * mlp_flops(self.learner.state.adjacency.network, 2 * adj.BATCH_SIZE)
+        return Stage("adjacency update", best_time(run) / adj.CALL_BATCHES, per_training / config.every, flops)
 
     def _evaluation(self) -> Stage:
         """Time an evaluation episode."""
@@ -326,10 +327,10 @@ class Bench:
         """Return the time to save a checkpoint with full buffers."""
         self.tell("checkpoint")
         state = self.learner.state
-        low = state.low_buffer._replace(size=jnp.asarray(self.config.low.buffer_size, jnp.int32))
+        low = state.low_buffer._replace(size=jnp.asarray(self.config.buffer_size, jnp.int32))
         high = state.high_buffer
         if self.learner.map is None:
-            high = high._replace(size=jnp.asarray(self.config.high.buffer_size, jnp.int32))
+            high = high._replace(size=jnp.asarray(self.config.buffer_size, jnp.int32))
         self.learner.state = state._replace(low_buffer=low, high_buffer=high)
         with tempfile.TemporaryDirectory() as folder:
             checkpoints = Checkpoints(Path(folder))
@@ -400,7 +401,7 @@ def run_benches(configs: list[Config], tell: Tell = lambda text: None) -> list[R
         Bench(config, lambda text, name=name: tell(f"{name}: {text}"))
         for config, name in zip(configs, names, strict=True)
     ]
-    shapes = [(config.low.batch_size, max(config.low.hidden)) for config in configs]
+    shapes = [(config.batch_size, max(config.hidden)) for config in configs]
     kinds: tuple[Precision, ...] = ("fp32", "bf16")
     rates = {(shape, kind): ProductRate(*shape, kind) for shape in shapes for kind in kinds}
     best = dict.fromkeys(rates, 0.0)

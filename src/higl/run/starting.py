@@ -12,11 +12,9 @@ from higl.settings.flat import differences, differing
 
 # What weights, buffers and map were made with.
 _KEPT = (
-    "task", "algo", "observe_achieved", "goal_unit", "time_limit", "low.hidden", "low.buffer_size",
-    "low.normalise", "low.hidden_entries", "low.angles", "low.discount", "low.reward_scale", "high.hidden",
-    "high.buffer_size", "high.period", "high.subgoals", "high.relabel", "adjacency.hidden", "adjacency.embedding",
-    "adjacency.cell", "novelty.hidden", "novelty.embedding", "landmarks.graph", "landmarks.coverage",
-    "landmarks.novelty", "evaluation.average",
+    "task", "algo", "observe_achieved", "goal_unit", "time_limit", "hidden", "buffer_size", "low.normalise",
+    "low.hidden_entries", "low.angles", "low.discount", "high.period", "high.subgoals", "high.relabel",
+    "adjacency.cell", "landmarks.graph", "landmarks.coverage", "landmarks.novelty", "evaluation.average",
 )  # fmt: skip
 
 

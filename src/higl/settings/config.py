@@ -20,32 +20,14 @@ Explore = Literal["frontier", "uniform", "straight", "random"]
 
 @dataclass(frozen=True, kw_only=True)
 class LevelConfig:
-    """Settings of TD3, which both levels have (the paper's table of hyperparameters for the hierarchical policy)."""
+    """Settings of TD3 that differ between the levels (the paper's table of the hierarchical policy)."""
 
-    hidden: tuple[int, ...] = (300, 300)
-    """Sizes of the hidden layers of actor and critics."""
     actor_learning_rate: float = 1e-4
     """Learning rate of the actor (Adam)."""
-    critic_learning_rate: float = 1e-3
-    """Learning rate of the twin critics (Adam)."""
-    critic_weight_decay: float = 1e-4
-    """L2 weight decay of the critics."""
     discount: float = 0.99
     """Discount factor, gamma."""
-    soft_update: float = 0.005
-    """Share of the new weights in each update of the target networks, tau."""
-    batch_size: int = 128
-    """Transitions in a batch."""
-    buffer_size: int = 200_000
-    """Capacity of the replay buffer, in transitions."""
-    reward_scale: float = 1.0
-    """Factor on the rewards of this level."""
     exploration: float = 1.0
     """Standard deviation of the exploration noise, in units of the goal space."""
-    target_noise: float = 0.2
-    """Standard deviation of the noise on the target policy's action, in units of the goal space."""
-    target_noise_clip: float = 0.5
-    """Bound of that noise, in units of the goal space."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,20 +84,10 @@ class AdjacencyConfig:
     """Two cells count as adjacent if fewer steps than this lead from one to the other, k."""
     cell: float = 1.0
     """Side of a cell of the goal space."""
-    hidden: tuple[int, ...] = (128, 128, 128)
-    """Sizes of the hidden layers (with the output, the paper's four layers)."""
-    embedding: int = 32
-    """Dimension of the embedding."""
-    learning_rate: float = 2e-4
-    """Learning rate (Adam)."""
-    batch_size: int = 64
-    """Pairs of cells in a batch."""
     epochs: int = 25
     """Passes over the pairs in each training."""
     every: int = 50_000
     """Environment steps between two trainings."""
-    epsilon: float = 1.0
-    """Distance between embeddings up to which two cells are adjacent, epsilon_k."""
     delta: float = 0.2
     """Margin between the embeddings of adjacent and other cells."""
     margin: float = 1.0
@@ -129,14 +101,6 @@ class AdjacencyConfig:
 class NoveltyConfig:
     """Random network distillation and the queue of novel states."""
 
-    hidden: tuple[int, ...] = (300, 300)
-    """Sizes of the hidden layers."""
-    embedding: int = 128
-    """Dimension of the output."""
-    learning_rate: float = 1e-3
-    """Learning rate (Adam)."""
-    batch_size: int = 128
-    """States in a batch."""
     similarity: float = 0.2
     """Distance within which a new state replaces a stored one, lambda."""
     discard: Literal["goal", "adjacency"] = "goal"
@@ -217,6 +181,12 @@ class Config:
     precision: Precision = "fp32"
     """Precision of the matrix products of learning: fp32, bf16 (factors rounded, sums in fp32), or auto: bf16 where the
     processor multiplies it faster."""
+    hidden: tuple[int, ...] = (300, 300)
+    """Sizes of the hidden layers of the actors and critics of both levels."""
+    batch_size: int = 128
+    """Transitions in a batch, of both levels."""
+    buffer_size: int = 200_000
+    """Capacity of the replay buffer of each level, in transitions."""
     low: LowConfig = field(default_factory=LowConfig)
     high: HighConfig = field(default_factory=HighConfig)
     adjacency: AdjacencyConfig = field(default_factory=AdjacencyConfig)

@@ -136,16 +136,15 @@ _POSITIVE, _AT_LEAST_0, _SHARE = "more than 0", "0 or more", "from 0 to 1"
 # By the last part of the name: settings of the same name have the same range in every group.
 _RANGES = {
     _POSITIVE: (
-        "steps num_envs every episodes epochs batch_size buffer_size period hidden embedding degree cell "
-        "pool all_pairs_up_to actor_learning_rate critic_learning_rate learning_rate subgoal_range goal_unit "
-        "reward_scale epsilon cutoff updates"
+        "steps num_envs every episodes epochs batch_size buffer_size period hidden degree cell pool all_pairs_up_to "
+        "actor_learning_rate subgoal_range goal_unit reward_scale cutoff updates"
     ),
     _AT_LEAST_0: (
-        "hidden_entries angles critic_weight_decay exploration target_noise target_noise_clip "
+        "hidden_entries angles exploration target_noise target_noise_clip "
         "coverage novelty start coefficient margin delta similarity goal_within shift random_steps "
         "random_sigma average"
     ),
-    _SHARE: "discount soft_update exchange",
+    _SHARE: "discount exchange",
     SEED_RANGE: "seed",
 }
 _RANGE_OF = {name: bound for bound, names in _RANGES.items() for name in names.split()}
@@ -162,7 +161,7 @@ def check_ranges(config: Config) -> None:
             within = within and (bound != SEED_RANGE or number < SEED_LIMIT)
             if not within or number == float("inf"):
                 raise SettingsError(f"{name} = {number}: expected a number {bound}")
-        if name.endswith((".subgoal_range", ".hidden")) and not numbers:
+        if name in ("hidden", "high.subgoal_range") and not numbers:
             raise SettingsError(f"{name}: expected at least one number")
 
 
