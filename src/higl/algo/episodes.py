@@ -20,10 +20,6 @@ from higl.algo.low import LowRow
 from higl.algo.policy import Policy, Spaces
 from higl.settings.config import Config
 
-# An exploring episode is given up when its body has stayed within so many units for so many segments: it lies on its
-# back, or is jammed. What follows would teach nothing new.
-_STILL, _STILL_SEGMENTS = 0.5, 10
-
 # Second entry of the seeds: the stream of exploration differs from the environment's own, which Gymnasium seeds like
 # `default_rng(seed)`.
 _EXPLORATION = 1
@@ -33,8 +29,7 @@ _EXPLORATION = 1
 class Episode:
     """One episode of T steps. States have T + 1 rows; `subgoal` is the one pursued at each step.
 
-    `terminated`: the task ended. `truncated`: time ran out. Neither: it was given up. `begins` [T]: where segments
-    begin.
+    `terminated`: the task ended. `truncated`: time ran out. `begins` [T]: where segments begin.
     """
 
     observation: np.ndarray
@@ -110,7 +105,7 @@ def collect_episode(
     subgoals, actions, rewards, successes, begins = [], [], [], [], []
     terminated = truncated = False
     dtype = env.action_space.dtype
-    while not (terminated or truncated or (explore and stands_still(policy, states))):
+    while not (terminated or truncated):
         action, state = policy.step(*states[-1], state, rng)
         observation, reward, terminated, truncated, info = env.step(policy.environment_action(action, dtype))
         states.append(_float32(observation))
@@ -130,18 +125,6 @@ def collect_episode(
         bool(truncated),
         np.asarray(begins, bool),
     )
-
-
-def stands_still(policy: Policy, states: Sequence[Sequence[np.ndarray]]) -> Any:
-    """Return whether a body has hardly moved of late, given the states so far: [...].
-
-    The second part of a state is `achieved` [..., G]. Never in runs of the paper.
-    """
-    window = _STILL_SEGMENTS * policy.period
-    if not policy.config.gives_up or len(states) <= window:
-        return False
-    achieved = np.stack([state[1] for state in states[-window - 1 :]])
-    return (np.ptp(achieved, axis=0) < _STILL * policy.unit).all(axis=-1)
 
 
 def _success(info: dict[str, Any]) -> np.ndarray:
@@ -181,7 +164,7 @@ def collect_episodes(env: VectorEnv, policy: Policy, seeds: list[int]) -> list[E
         actions.append(action)
         success = np.broadcast_to(_success(info), reward.shape)
         outcomes.append((reward.astype(np.float32), success, info["terminated"], info["truncated"], state.begins))
-        ended = info["terminated"] | info["truncated"] | stands_still(policy, states)
+        ended = info["terminated"] | info["truncated"]
         length = np.where((length == 0) & ended, len(actions), length)
     columns = [np.stack(column) for column in zip(*states, strict=True)]
     columns += [np.stack(subgoals), np.stack(actions)]
@@ -207,7 +190,7 @@ def _float32(observation: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray
 
 def _ends(config: Config, episode: Episode) -> bool:
     """Return whether values do not bootstrap from the episode's last state."""
-    return episode.terminated or (episode.truncated and config.time_limit == "terminal")
+    return episode.terminated or config.time_limit == "terminal"
 
 
 def low_rows(config: Config, episode: Episode) -> LowRow:

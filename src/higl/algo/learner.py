@@ -105,9 +105,7 @@ class Stages:
         smoothing = td3.Smoothing(config.low.target_noise, config.low.target_noise_clip)
         low_size = low_input_size(config.low, spaces.observation, spaces.goal)
         ones = (1.0,) * spaces.action
-        self.low = td3.TD3(
-            config.low, smoothing, config.hidden, low_size, ones, self.affine, bounded, config.low.restraint
-        )
+        self.low = td3.TD3(config.low, smoothing, config.hidden, low_size, ones, self.affine, bounded)
         scale, high_size = tuple(float(x) for x in self.limit), spaces.observation + spaces.goal
         self.high = td3.TD3(config.high, SMOOTHING, config.hidden, high_size, scale, self.affine, bounded)
         self.insert = jax.jit(insert, donate_argnums=0)
@@ -131,8 +129,7 @@ class Stages:
             novelty=nov.init_novelty(novelty_key, spaces.observation, spaces.goal, config.landmarks.novelty),
             adjacency=adj.init_adjacency(adjacency_key, spaces.goal),
             low_buffer=empty_buffer(low_rows(config, blank), config.buffer_size),
-            # A map is the high level: nothing samples from this buffer then.
-            high_buffer=empty_buffer(high_rows(config, blank), 1 if config.walks_map else config.buffer_size),
+            high_buffer=empty_buffer(high_rows(config, blank), config.buffer_size),
             averaged=jax.tree.map(jnp.copy, actors) if config.evaluation.average else None,
             seen=jax.tree.map(jnp.asarray, no_statistics(spaces.observation)),
         )

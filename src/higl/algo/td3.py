@@ -72,8 +72,7 @@ class Smoothing(NamedTuple):
 class TD3:
     """The fixed part of a TD3 learner: its settings, the sizes of its layers, and the largest action of its actor [A].
 
-    `affine` is how its networks multiply. If `bounded`, targets stay within the values that rewards allow. `restraint`
-    is the weight of a penalty on the squares of the actor's outputs before tanh.
+    `affine` is how its networks multiply. If `bounded`, targets stay within the values that rewards allow.
     """
 
     config: LevelConfig
@@ -83,7 +82,6 @@ class TD3:
     action_scale: tuple[float, ...]
     affine: Affine = affine
     bounded: bool = False
-    restraint: float = 0.0
 
     @property
     def actor_optimiser(self) -> optax.GradientTransformation:
@@ -183,15 +181,11 @@ def actor_loss(
 ) -> tuple[jax.Array, Info]:
     """Return minus the first critic's value of the actor's action, plus a further loss on that action.
 
-    For the high level this is eq. 9, with `action_loss` = `high.landmark_loss`. The restraint (not in the paper) keeps
-    actions off the ends of their range, where tanh is flat: an actor that has got there hardly learns any more.
+    For the high level this is eq. 9, with `action_loss` = `high.landmark_loss`.
     """
-    outputs = mlp(actor, x, affine=td3.affine)
-    action = jnp.tanh(outputs) * jnp.asarray(td3.action_scale)
+    action = actor_action(actor, jnp.asarray(td3.action_scale), x, td3.affine)
     loss = -jnp.mean(critic_value(td3, critics[0], x, action))
     info = {"actor_loss": loss}
-    if td3.restraint:
-        loss = loss + td3.restraint * jnp.mean(jnp.square(outputs))
     if action_loss is not None:
         further, further_info = action_loss(action)
         loss, info = loss + further, info | further_info

@@ -47,8 +47,6 @@ class LowConfig(LevelConfig):
     """Updates per step of the environment."""
     exchange: float = 0.0
     """Share of each batch whose subgoals are replaced by another transition's or, if absolute, by an achieved point."""
-    restraint: float = 0.0
-    """Weight of a penalty on the squares of the actor's outputs before tanh, against saturated actions."""
     normalise: bool = False
     """Scale the observation by the mean and standard deviation of the states seen so far."""
     hidden_entries: tuple[int, ...] = (0, 1)
@@ -199,11 +197,6 @@ class Config:
     @property
     def bounds_targets(self) -> bool:
         """Whether the TD targets of both levels stay within what rewards allow: in all runs but those of the paper."""
-        return self.preset != "paper"
-
-    @property
-    def gives_up(self) -> bool:
-        """Whether a training episode ends when the body has not moved for a while: in all runs but the paper's."""
         return self.preset != "paper"
 
     @property
