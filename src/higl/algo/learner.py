@@ -129,7 +129,8 @@ class Stages:
             novelty=nov.init_novelty(novelty_key, spaces.observation, spaces.goal, config.landmarks.novelty),
             adjacency=adj.init_adjacency(adjacency_key, spaces.goal),
             low_buffer=empty_buffer(low_rows(config, blank), config.buffer_size),
-            high_buffer=empty_buffer(high_rows(config, blank), config.buffer_size),
+            # A map is the high level: nothing samples from this buffer then.
+            high_buffer=empty_buffer(high_rows(config, blank), 1 if config.walks_map else config.buffer_size),
             averaged=jax.tree.map(jnp.copy, actors) if config.evaluation.average else None,
             seen=jax.tree.map(jnp.asarray, no_statistics(spaces.observation)),
         )
