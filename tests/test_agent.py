@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -22,7 +23,9 @@ from higl.cli import main
 from higl.envs.make import make_env
 from higl.errors import EpisodeError, PolicyFileError, SettingsError, TaskError, WrongFolderError
 from higl.run.policy_file import read_arrays, write_arrays
+from higl.settings.config import Config
 from higl.settings.derive import derive_settings
+from higl.settings.layers import setting_types
 from higl.settings.presets import preset
 
 
@@ -86,6 +89,28 @@ def test_settings_by_part_or_by_dotted_name():
     dotted = agent(**{"landmarks.coverage": 3})
     assert by_part.config.landmarks.coverage == dotted.config.landmarks.coverage == 3
     assert dotted.config.landmarks.pool == TINY["landmarks"]["pool"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "instead"),
+    [
+        ({"policy": "MlpPolicy"}, "low={'hidden': (256, 256)}"),
+        ({"policy_kwargs": {"net_arch": [64, 64]}}, "low={'hidden': (256, 256)}"),
+        ({"gamma": 0.9}, "low={'discount': 0.95}"),
+        ({"tau": 0.01}, "low={'soft_update': 0.005}"),
+        ({"gradient_steps": 4}, "low={'updates': 2}"),
+        ({"learning_starts": 100}, "high={'random_steps': 50_000}"),
+        ({"n_envs": 4}, "use num_envs"),
+        ({"tensorboard_log": "logs"}, "log_dir='runs/first'"),
+    ],
+)
+def test_arguments_of_stable_baselines_say_what_to_write_instead(argument, instead):
+    (name,) = argument
+    with pytest.raises(SettingsError, match=f"^{name} = .*: not a setting of an agent; .*{re.escape(instead)}"):
+        agent(**argument)
+    named = instead.partition("{'")[2].partition("'")[0]
+    group = instead.partition("=")[0]
+    assert not named or f"{group}.{named}" in setting_types(Config)
 
 
 def test_unknown_settings_are_rejected():

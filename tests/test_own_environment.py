@@ -134,8 +134,18 @@ def test_an_unknown_id_suggests_the_nearest():
     ],
 )
 def test_only_close_names_are_suggested_and_the_module_stays(task, hint):
-    with pytest.raises(TaskError, match=f"unknown task '{re.escape(task)}'; {re.escape(hint)}"):
+    own = "" if ":" in task else f" (for an environment of your own, name the module that registers it: module:{task})"
+    with pytest.raises(TaskError, match=f"^{re.escape(f'unknown task {task!r}; {hint}{own}')}$"):
         make_env(task)
+
+
+def test_a_package_that_an_environment_lacks_is_no_unknown_task(monkeypatch):
+    def make(**options):
+        raise gymnasium.error.DependencyNotInstalled('Box2D is not installed, run `pip install "gymnasium[box2d]"`')
+
+    monkeypatch.setitem(gymnasium.registry, "Lander-v0", gymnasium.envs.registration.EnvSpec("Lander-v0", make))
+    with pytest.raises(TaskError, match=r"^task 'Lander-v0' needs a package that is not installed: Box2D is not"):
+        make_env("Lander-v0")
 
 
 def test_an_exception_in_a_constructor_is_reported():

@@ -40,8 +40,20 @@ from higl.settings.flat import flat
 from higl.settings.layers import SEED_LIMIT, SEED_RANGE, build_config
 from higl.settings.presets import has_rewards, is_derived
 
-# How the task and the algorithm are chosen in Python.
-_INSTEAD = {"task": "give the task's name as the environment", "algo": "use higl.HIGL, higl.HRAC or higl.HIRO"}
+# What to write instead of arguments that are no settings: how the task and the algorithm are chosen in Python, and the
+# names that Stable-Baselines3 has for things.
+_INSTEAD = {
+    "task": "give the task's name as the environment",
+    "algo": "use higl.HIGL, higl.HRAC or higl.HIRO",
+    "policy": "there is none to choose; low={'hidden': (256, 256)} sets the size of the networks",
+    "policy_kwargs": "low={'hidden': (256, 256)} sets the size of the networks",
+    "gamma": "each level has its own: low={'discount': 0.95}",
+    "tau": "each level has its own: low={'soft_update': 0.005}",
+    "gradient_steps": "low={'updates': 2} sets the updates per step",
+    "learning_starts": "there is none: exploration ends when the low level moves, or at high={'random_steps': 50_000}",
+    "n_envs": "use num_envs",
+    "tensorboard_log": "use learn(..., log_dir='runs/first'): the run folder holds TensorBoard events, too",
+}
 
 
 class Agent:
@@ -106,9 +118,8 @@ class Agent:
         named: dict[str, Any] = {"low": low, "high": high, "adjacency": adjacency, "novelty": novelty}
         named |= {"landmarks": landmarks, "evaluation": evaluation, "num_envs": num_envs}
         self._given = flat({name: value for name, value in named.items() if value is not None} | settings)
-        for name in ("task", "algo"):
-            if name in self._given:
-                raise SettingsError(f"{name} = {self._given[name]!r}: not a setting of an agent; {_INSTEAD[name]}")
+        for name in settings.keys() & _INSTEAD.keys():
+            raise SettingsError(f"{name} = {settings[name]!r}: not a setting of an agent; {_INSTEAD[name]}")
         import_named(env, test_env)
         self._source = Source(env, test_env, reward, hide_goal=self._given.get("goal") == "none")
         if self._source.count is not None:

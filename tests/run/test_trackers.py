@@ -95,6 +95,7 @@ def test_without_the_package_there_is_no_tracker(tmp_path, monkeypatch):
     ("name", "message"),
     [
         ("wandbb", "did you mean wandb"),
+        ("tensorboard", "not needed, the run folder has TensorBoard events"),
         ("mlflow", "unknown tracker 'mlflow'; known: wandb, trackio, and your own as module:Class"),
         ("nowhere:Tracker", "tracker 'nowhere:Tracker' cannot be imported: No module named 'nowhere'"),
         ("support.trackers:Nothing", "has no attribute 'Nothing'"),

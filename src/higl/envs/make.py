@@ -77,10 +77,10 @@ def _make(task: str, reward: str, mode: str, options: dict[str, Any]) -> gymnasi
         register_robotics()
     try:
         env = gymnasium.make(task, **options)
-    except gymnasium.error.Error as error:
-        raise TaskError(f"unknown task {task!r}{_nearest(task)} ({first_line(error)}){_module_hint(task)}") from None
-    except ModuleNotFoundError as error:
+    except (ModuleNotFoundError, gymnasium.error.DependencyNotInstalled) as error:
         raise TaskError(f"task {task!r} needs a package that is not installed: {first_line(error)}") from None
+    except gymnasium.error.Error:  # no such name, or no such version of it
+        raise TaskError(f"unknown task {task!r}{_nearest(task)}{_module_hint(task)}") from None
     except Exception as error:  # the constructor may raise anything
         raise TaskError(f"task {task!r}: making it raised {type(error).__name__}: {first_line(error)}") from error
     check_env(env, task)
@@ -113,7 +113,7 @@ def _nearest(task: str) -> str:
 
 def _module_hint(task: str) -> str:
     """Say how to name an environment whose module has not been imported; nothing if a module is named."""
-    own = f"; for an environment of your own, name the module that registers it: module:{task}"
+    own = f" (for an environment of your own, name the module that registers it: module:{task})"
     return "" if ":" in task else own
 
 

@@ -192,6 +192,11 @@ def make_tracker(name: str) -> Tracker:
             return getattr(_module(module), kind)()
         except (ImportError, AttributeError) as error:
             raise SettingsError(f"tracker {name!r} cannot be imported: {error}") from None
+    if name == "tensorboard":
+        raise SettingsError(
+            "tracker 'tensorboard': not needed, the run folder has TensorBoard events whenever higl[tensorboard] is "
+            "installed"
+        )
     if name not in _KINDS:
         known = f"; known: {', '.join(_KINDS)}, and your own as module:Class"
         raise SettingsError(f"unknown tracker {name!r}{did_you_mean(name, _KINDS) or known}")

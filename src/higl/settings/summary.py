@@ -14,8 +14,8 @@ def environment_summary(config: Config) -> str:
     seen = f"{added} without entries {value_text(hidden)}" if hidden else f"all of {added}"
     return "\n".join(
         [
-            f"{config.task}: settings derived from the environment. config.toml will have them all; --verbose (in "
-            "Python: verbose=2) prints them with their reasons.",
+            f"{config.task}: settings derived from the environment; --verbose (in Python: verbose=2) prints them all "
+            "with their reasons, and the run folder has them in config.toml.",
             f"  the goal space is measured in units of {value_text(config.goal_unit)}",
             f"  subgoals: {kind} of up to {value_text(high.subgoal_range)}, a new one every {high.period} steps",
             f"  the low level sees {seen}",
