@@ -50,15 +50,34 @@ def test_the_table_of_a_file(tmp_path):
     ]
 
 
-@pytest.mark.slow
-def test_a_short_run_of_each_kind_is_measured_once(tmp_path):
-    words = ["key-door", "--methods", "random", "hrac", "--seeds", 0, "--steps", 200, "--out", tmp_path / "lines.jsonl"]
-    done = call(*words, "--runs", tmp_path / "runs")
-    assert done.returncode == 0, done.stderr
+def test_each_run_is_trained_without_a_goal_and_measured_once(script, tmp_path, monkeypatch):
+    calls = []
+
+    def higl(args, *words):
+        calls.append(" ".join(map(str, words)))
+        return json.dumps({"success": 0.25 if "grid" in words or "--env" in words else 0.5, "episodes": 112})
+
+    monkeypatch.setattr(script, "higl", higl)
+    monkeypatch.setattr(script, "explored", lambda task, folder: 0.75)
+    words = ["point-maze", "key-door", "--methods", "uniform", "hrac", "--seeds", "7", "--runs", "runs"]
+    monkeypatch.setattr(sys, "argv", ["no_goal.py", *words, "--out", str(tmp_path / "lines.jsonl")])
+    script.main(script.read_arguments())
+    assert calls[0] == (
+        "train point-maze --goal none --landmarks.explore uniform --seed 7 --steps 100000 "
+        "--out runs/point-maze-uniform-7 --resume --quiet"
+    )
+    assert (
+        calls[1] == "eval runs/point-maze-uniform-7 --goals grid -o runs/point-maze-uniform-7/goals.png --json --trust"
+    )
+    assert calls[2] == "eval runs/point-maze-uniform-7 --json --trust"
+    assert calls[9].startswith("train worlds:worlds/key-door-v0 --test-env worlds:worlds/key-door-test-v0 --goal none")
+    assert "--algo hrac --seed 7 --steps 20000" in calls[9]
+    assert "--env worlds:worlds/key-door-v0" in calls[10]
     lines = [json.loads(line) for line in (tmp_path / "lines.jsonl").read_text().splitlines()]
-    assert [line["method"] for line in lines] == ["random", "hrac"]
-    assert all(0.0 <= line[name] <= 1.0 for line in lines for name in ("explored", "goals", "test"))
-    assert all(line["goal_episodes"] == 100 for line in lines)
-    again = call(*words, "--runs", tmp_path / "nowhere")
-    assert (again.returncode, again.stdout) == (0, done.stdout)
-    assert not (tmp_path / "nowhere").exists()
+    assert [(line["task"], line["method"]) for line in lines] == [
+        (task, method) for task in ("point-maze", "key-door") for method in ("uniform", "hrac")
+    ]
+    expected = {"seed": 7, "explored": 0.75, "goals": 0.25, "goal_episodes": 112, "test": 0.5}
+    assert all(line.items() >= expected.items() for line in lines)
+    script.main(script.read_arguments())
+    assert len(calls) == 12, "what the file holds is not repeated"
