@@ -184,7 +184,7 @@ class Training(Observer):
         self.loop.start_clock(counters.seconds)
         self.next_save = time.perf_counter() + self.save_every_seconds
         if origin is not None:
-            self.folder.update(before={"steps": self.learner.before, "goal": read_config(origin).goal})
+            self.folder.update(before={"steps": self.learner.before, "goal": read_config(Path(origin)).goal})
             self._save()  # now: from here on the run does not need the other
             self.observers.note(f"starting from {origin}, which has learned from {self.learner.before:,} steps")
         if found is not None:
