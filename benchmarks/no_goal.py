@@ -129,7 +129,7 @@ def read_arguments() -> argparse.Namespace:
 
 
 def main(args: argparse.Namespace) -> None:
-    wanted = [
+    wanted: list[Line] = [
         {"task": task, "method": method, "seed": seed}
         | {"steps": args.steps or (world_steps(task) if task in WORLDS else STEPS)}
         for task in args.tasks
