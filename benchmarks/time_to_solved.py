@@ -122,7 +122,7 @@ def train_command(task: str, seed: int, steps: int, core: int, folder: Path, set
         "-m",
         "higl",
         "train",
-        *_names(task),
+        *task_words(task),
         *settings,
         "--seed",
         seed,
@@ -133,7 +133,7 @@ def train_command(task: str, seed: int, steps: int, core: int, folder: Path, set
     return [str(word) for word in words]
 
 
-def _names(task: str) -> list[str]:
+def task_words(task: str) -> list[str]:
     """Return a task as `higl train` takes it: a world has an environment of its own for its far goal."""
     return [f"worlds:worlds/{task}-v0", "--test-env", f"worlds:worlds/{task}-test-v0"] if task in WORLDS else [task]
 

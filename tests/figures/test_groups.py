@@ -22,6 +22,25 @@ def test_groups_are_by_task_algorithm_and_settings_that_differ(runs_folder, tmp_
     ]
 
 
+def test_runs_that_began_with_what_others_had_learned_are_kept_apart(tmp_path):
+    """Also where all settings agree; settings that differ are named only if that does not tell curves apart."""
+    free, other = {"steps": 40_000, "goal": "none"}, {"steps": 5_000, "goal": "given"}
+    for place, before in enumerate([None, None, free, free, other]):
+        synthetic_run(tmp_path / f"run-{place}", seed=place, snapshots=0, facts={"before": before})
+
+    def curves() -> set[tuple[str, int]]:
+        return {(group.label, len(group.runs)) for group in group_runs(find_runs([tmp_path]))}
+
+    expected = {("HIGL", 2), ("HIGL, after 40k steps without a goal", 2), ("HIGL, after 5k steps", 1)}
+    assert curves() == expected
+    unit = {"goal_unit": (2.0,)}
+    synthetic_run(tmp_path / "run-5", seed=5, snapshots=0, facts={"before": free | {"steps": 1_000}}, settings=unit)
+    assert curves() == expected | {("HIGL, after 1k steps without a goal", 1)}
+    synthetic_run(tmp_path / "run-6", seed=6, snapshots=0, settings=unit)
+    assert ("HIGL, after 40k steps without a goal, goal_unit [1]", 2) in curves()
+    assert ("HIGL, goal_unit [2]", 1) in curves()
+
+
 def test_runs_with_other_test_environments_are_kept_apart(tmp_path):
     """Their success is that of another task; naming the task's own changes nothing."""
     for seed, test_env in enumerate([None, "point-maze", "mine:Far-v0", "mine:Far-v0", "mine:Near-v0"]):

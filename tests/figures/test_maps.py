@@ -1,15 +1,19 @@
 """Landmark maps: the chosen moments, the projections, and that what is drawn is in the snapshots."""
 
+import json
+
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.colors import to_hex
+from support.synthetic import synthetic_run
 
 from higl.errors import NoSnapshotsError
 from higl.figures import style
 from higl.figures.goal_space import edge_lines, load_snapshots, path_points
-from higl.figures.maps import choose_phases, draw_landmarks
+from higl.figures.maps import choose_phases, draw_landmarks, exploring_steps
 from higl.run.reading import read_run
+from higl.settings.config import LandmarksConfig
 
 
 def scattered(axes, label):
@@ -43,6 +47,30 @@ def test_a_map_shows_what_the_snapshot_holds(runs_folder):
     assert len(boxes.get_paths()) == 18
     assert axes.get_title() == f"100k steps, success {snapshot['eval_success'].mean():.0%}"
     assert not any(isinstance(group, LineCollection) and len(group.get_segments()) for group in axes.collections)
+
+
+def test_a_run_without_a_goal_is_shown_as_it_explores(tmp_path):
+    """At the moments of equal parts of what was visited, with names that fit."""
+    folder = synthetic_run(tmp_path / "run", settings={"goal": "none", "landmarks": LandmarksConfig(graph="walked")})
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    rows = [row | {"explored_share": min(0.8, row["step"] / 62_500)} for row in rows]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = read_run(folder)
+    assert exploring_steps(run, 2) == [25_000, 50_000]
+    figure = draw_landmarks(run, phases=2)
+    assert [axes.get_title().split(", suc")[0] for axes in figure.axes] == [
+        "25k steps, 40% visited",
+        "50k steps, 80% visited",
+    ]
+    (snapshot,) = load_snapshots([each for each in run.snapshots if each.step == 50_000])
+    np.testing.assert_allclose(scattered(figure.axes[1], "frontier"), snapshot["novelty"], rtol=1e-6)
+    assert len(scattered(figure.axes[1], "test goal")) == 1
+    without = [{name: value for name, value in row.items() if name != "explored_share"} for row in rows]
+    without = [row | {"explored_cells": row["step"] / 1000} for row in without]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in without))
+    assert exploring_steps(read_run(folder), 2) == [50_000, 100_000], "where the layout is unknown"
+    (folder / "metrics.jsonl").write_text("")
+    assert exploring_steps(read_run(folder), 2) == []
 
 
 def test_the_graph_shows_edges_path_and_plan(runs_folder):

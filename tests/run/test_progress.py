@@ -55,6 +55,13 @@ def test_speed_leaves_out_the_first_episode(clock):
     )
 
 
+def test_how_much_was_visited_is_that_of_the_last_episode():
+    recent = Recent(0, 10_000)
+    for step, share in ((500, 0.25), (1000, 0.75)):
+        recent.add(METRICS | {"step": step, "explored_share": share})
+    assert "maze visited 75%" in status_line(recent)
+
+
 def test_evaluation_line():
     text = "evaluation at step 5,000: success 40% of 10 episodes (10% at the last step), return -80.0"
     assert evaluation_line(ROW) == f"{text}, 120 steps to success"

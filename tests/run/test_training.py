@@ -16,9 +16,10 @@ from support import tiny
 from support.arrays import differing
 
 from higl.algo import products
+from higl.algo.hindsight import COPIES
 from higl.algo.learner import Learner
 from higl.envs.source import Source
-from higl.errors import CheckpointError, SettingsError
+from higl.errors import CheckpointError, SettingsError, TaskError
 from higl.run import checkpoint
 from higl.run.checkpoint import Checkpoints
 from higl.run.observers import Row
@@ -150,6 +151,7 @@ ALGORITHMS = {
     "walked": WALKED,
     "walked-two-envs": WALKED | {"num_envs": 2},
     "no-goal": WALKED | {"goal": "none"},
+    "no-goal-hrac": {"goal": "none", "algo": "hrac", "task": tiny.REWARDING, "high.relabel": True},
 }
 
 
@@ -335,7 +337,7 @@ def test_a_failing_snapshot_does_not_end_the_run(tmp_path, monkeypatch):
     assert watcher.warnings == ["no snapshot at step 60: ZeroDivisionError: no picture"]
 
 
-class Garbage(tiny.TinyEnv):
+class Garbage(tiny.RewardingEnv):
     """The tiny task with other goals and rewards at each step; the body moves as ever."""
 
     def step(self, action):
@@ -345,15 +347,37 @@ class Garbage(tiny.TinyEnv):
 
 
 @pytest.mark.slow
-def test_without_a_goal_neither_goals_nor_rewards_matter(tmp_path):
+@pytest.mark.parametrize("changes", [WALKED, {"algo": "hrac"}, {"algo": "hiro"}], ids=["higl", "hrac", "hiro"])
+def test_without_a_goal_neither_goals_nor_rewards_matter(tmp_path, changes):
     """Every number of training is the same, whatever the environment wants."""
-    config = settings(**WALKED, goal="none")
-    for name, env in (("whole", tiny.TinyEnv()), ("garbage", Garbage())):
+    config = settings(**changes, goal="none")
+    for name, env in (("whole", tiny.RewardingEnv()), ("garbage", Garbage())):
         training = Source(env, hide_goal=True).training_env(num_envs=1, observe_achieved=False, processes=False)
-        with open_training(tmp_path / name, config, training, tiny.TinyEnv(), new=True, progress=Watcher()) as run:
+        with open_training(tmp_path / name, config, training, tiny.RewardingEnv(), new=True, progress=Watcher()) as run:
             assert run.run() == 0
     assert_same_run(tmp_path / "whole", tmp_path / "garbage")
     assert not {"episode/success", "episode/return"} & set(tiny.lines(tmp_path / "whole")[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_random_goals_are_learned_from_as_they_are_and_in_hindsight(tmp_path, num_envs):
+    """The buffer of the high level holds each segment once with the goal of its episode, and with later points."""
+    config = settings(goal="none", algo="hrac", task=tiny.REWARDING, num_envs=num_envs, steps=40, high__buffer_size=500)
+    assert train(tmp_path / "run", config) == 0
+    state = final(tmp_path / "run")
+    size = int(state["high_buffer.size"])
+    assert size == 40 // config.high.period * (1 + COPIES)
+    desired, reward = (state[f"high_buffer.rows.{name}"][:size] for name in ("desired", "reward"))
+    assert len(np.unique(desired, axis=0)) > 10
+    assert reward.min() == -config.high.period
+    assert reward.max() > -config.high.period
+
+
+def test_goals_that_cannot_be_rewarded(tmp_path):
+    with pytest.raises(TaskError, match=r"it has no compute_reward\(achieved_goal, desired_goal, info\)"):
+        train(tmp_path / "run", settings(goal="none", algo="hrac"))
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow
@@ -384,6 +408,7 @@ def test_a_run_from_what_another_has_learned(tmp_path):
     assert_same_run(tmp_path / "whole", tmp_path / "broken")
     assert [row[0] for row in tiny.evaluations(tmp_path / "whole")[1:]] == ["0", "60", "120", "180", "200"]
     assert Path(read_facts(tmp_path / "whole")["from"]) == tmp_path / "free"
+    assert read_facts(tmp_path / "broken")["before"] == {"steps": 100, "goal": "none"}
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.reach import ReachEnv, SilentReachEnv
 
-from higl.envs.adapt import ObserveAchieved, wrap_goal
+from higl.envs.adapt import HideGoal, ObserveAchieved, wrap_goal
 from higl.envs.make import make_env
 from higl.settings.config import Config
 from higl.settings.derive import derive_schedule, derive_settings
@@ -197,6 +197,20 @@ def test_a_walked_map_needs_no_schedule():
 def test_hrac_keeps_subgoals_within_one_segment():
     config, _ = derive_settings(preset("reach", "hrac"), (), ReachEnv())
     assert config.adjacency.degree == config.high.period == 4
+
+
+class Costly(ReachEnv):
+    """Tells the reward for any goal: 8 times as much as steps say."""
+
+    def compute_reward(self, achieved, desired, info):
+        return -8.0
+
+
+@pytest.mark.parametrize(("env", "scale"), [(ReachEnv(), 0.25), (Costly(), 0.031)])
+def test_the_scale_of_rewards_that_are_recomputed(env, scale):
+    """Segments of 4 steps; without a goal, steps have no reward that shows how large rewards will be."""
+    config, _ = derive_settings(preset("reach", "hrac", goal="none"), (), HideGoal(env))
+    assert config.high.reward_scale == scale
 
 
 def test_what_is_derived_is_announced():

@@ -191,8 +191,16 @@ def test_without_a_goal_every_task_walks_a_map(task, tmp_path):
     assert build_config({"task": task}, file) == config
 
 
+@pytest.mark.parametrize("algo", ["hrac", "hiro"])
+@pytest.mark.parametrize("family", ["best", "paper"])
+def test_the_baselines_draw_goals_where_the_map_explores(algo, family):
+    config = build_config({"task": "point-maze", "goal": "none", "algo": algo, "preset": family})
+    assert config.draws_goals
+    assert not build_config({"task": "point-maze", "goal": "none"}).draws_goals
+    assert not build_config({"task": "point-maze", "algo": algo}).draws_goals
+
+
 def test_what_cannot_do_without_a_goal():
-    assert "hrac learns from rewards" in message({"task": "point-maze", "goal": "none", "algo": "hrac"})
     for layer in ({"preset": "paper"}, {"landmarks.graph": "values"}):
-        assert 'needs landmarks.graph = "walked"' in message({"task": "point-maze", "goal": "none"} | layer)
+        assert 'higl needs landmarks.graph = "walked"' in message({"task": "point-maze", "goal": "none"} | layer)
     assert "expected one of given, none" in message({"task": "point-maze", "goal": "nowhere"})

@@ -1,7 +1,7 @@
 """A tiny goal task and tiny settings, so that whole runs take seconds; used in this process and in others.
 
 `support.tiny:tests/Tiny-v0` is a point on a square: its action is its step. Other ids break at a given step, are
-slow, or easy: every state is a success.
+slow, or easy: every state is a success; and one tells the reward for any goal.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ RAISES = "support.tiny:tests/Raises-v0"
 NAN = "support.tiny:tests/NaN-v0"
 SLOW = "support.tiny:tests/Slow-v0"
 EASY = "support.tiny:tests/Easy-v0"
+REWARDING = "support.tiny:tests/Rewarding-v0"
 BREAKS_AT = 130
 LENGTH = 20
 
@@ -63,6 +64,16 @@ class TinyEnv(gymnasium.Env):
         observation = np.append(self._place, 0.01 * self._steps)
         return {"observation": observation, "achieved_goal": self._place.copy(), "desired_goal": self._goal.copy()}
 
+
+class RewardingEnv(TinyEnv):
+    """The tiny task, which also tells the reward for any goal."""
+
+    def compute_reward(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> float:
+        return float(np.linalg.norm(np.asarray(achieved_goal) - desired_goal) < 0.5) - 1.0
+
+
+if "tests/Rewarding-v0" not in gymnasium.registry:
+    gymnasium.register("tests/Rewarding-v0", RewardingEnv, disable_env_checker=True, order_enforce=False)
 
 for _name, _breaks in (("Tiny", ""), ("Raises", "raise"), ("NaN", "nan"), ("Slow", "slow"), ("Easy", "easy")):
     if f"tests/{_name}-v0" not in gymnasium.registry:

@@ -154,6 +154,15 @@ def test_results_that_are_damaged_or_misplaced_are_rejected(tmp_path, file, befo
     assert "\n" not in str(error.value)
 
 
+def test_a_run_that_began_with_what_another_had_learned_is_another_variant(tmp_path):
+    for goal, variant in (("none", "after-no-goal"), ("given", "after-another")):
+        run = make_run(tmp_path / variant, [0.5])
+        facts = json.loads((run / "run.json").read_text())
+        (run / "run.json").write_text(json.dumps(facts | {"before": {"steps": 5_000, "goal": goal}}))
+        result = read_result(add_run(run, tmp_path / "results"))
+        assert (result.variant, result.facts["before"]["steps"]) == (variant, 5_000)
+
+
 def test_how_much_of_a_maze_was_visited_is_kept_and_shown(tmp_path):
     free = {"goal": "none", "landmarks__graph": "walked", "task": "point-maze"}
     run = make_run(tmp_path / "run", [0.0, 1.0], **free)

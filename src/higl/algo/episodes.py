@@ -96,19 +96,29 @@ def blank_episode(spaces: Spaces) -> Episode:
 
 
 def collect_episode(
-    env: gymnasium.Env, policy: Policy, seed: int, *, explore: bool, goal: np.ndarray | None = None
+    env: gymnasium.Env,
+    policy: Policy,
+    seed: int,
+    *,
+    explore: bool,
+    goal: np.ndarray | None = None,
+    shown: np.ndarray | None = None,
 ) -> Episode:
-    """Run one episode, with a goal [G] if the environment takes one. All its randomness comes from the seed."""
+    """Run one episode. All its randomness comes from the seed.
+
+    The environment gets a `goal` [G], if it takes one. A goal that is only `shown` [G] is desired instead of the
+    environment's, which does not know of it.
+    """
     rng = np.random.default_rng([seed, _EXPLORATION]) if explore else None
     observation, _ = env.reset(seed=seed, options=None if goal is None else {"goal": goal})
-    states, state = [_float32(observation)], policy.begin()
+    states, state = [_float32(observation, shown)], policy.begin()
     subgoals, actions, rewards, successes, begins = [], [], [], [], []
     terminated = truncated = False
     dtype = env.action_space.dtype
     while not (terminated or truncated):
         action, state = policy.step(*states[-1], state, rng)
         observation, reward, terminated, truncated, info = env.step(policy.environment_action(action, dtype))
-        states.append(_float32(observation))
+        states.append(_float32(observation, shown))
         subgoals.append(state.subgoal * policy.unit)
         begins.append(state.begins)
         actions.append(action)
@@ -145,21 +155,25 @@ class _Generators:
         return np.stack([each.normal(mean, sigma, shape[1:]) for each in self.each])
 
 
-def collect_episodes(env: VectorEnv, policy: Policy, seeds: list[int]) -> list[Episode]:
+def collect_episodes(
+    env: VectorEnv, policy: Policy, seeds: list[int], shown: np.ndarray | None = None
+) -> list[Episode]:
     """Run one episode, exploring, in each environment of a vector environment (see `make_vector`), acting in batches.
+
+    `shown` [N, G] are goals that are desired instead of those of the environments.
 
     Each equals what `collect_episode` returns for the same seed, apart from the rounding of batched products.
     """
     rng: Any = _Generators(seeds)
     observation, _ = cast(Any, env).reset(seed=seeds)  # a list is allowed, but not in the annotation
-    states, state = [_float32(observation)], policy.begin(len(seeds))
+    states, state = [_float32(observation, shown)], policy.begin(len(seeds))
     subgoals, actions, outcomes = [], [], []
     length = np.zeros(len(seeds), int)
     dtype = env.single_action_space.dtype
     while not length.all():
         action, state = policy.step(*states[-1], state, rng)
         observation, reward, _, _, info = env.step(policy.environment_action(action, dtype))
-        states.append(_float32(observation))
+        states.append(_float32(observation, shown))
         subgoals.append(state.subgoal * policy.unit)
         actions.append(action)
         success = np.broadcast_to(_success(info), reward.shape)
@@ -179,12 +193,12 @@ def _one_episode(columns: list[np.ndarray], row: int, steps: int) -> Episode:
     return Episode(*states, subgoal, action, reward, success, bool(terminated[-1]), bool(truncated[-1]), begins)
 
 
-def _float32(observation: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return copies of the observation, the achieved and the desired goal in single precision."""
+def _float32(observation: dict[str, np.ndarray], shown: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return copies of the observation, the achieved and the desired goal, or the one shown, in single precision."""
     return (
         np.array(observation["observation"], np.float32),
         np.array(observation["achieved_goal"], np.float32),
-        np.array(observation["desired_goal"], np.float32),
+        np.array(observation["desired_goal"] if shown is None else shown, np.float32),
     )
 
 

@@ -32,6 +32,7 @@ from higl.algo.episodes import Episode, blank_episode, high_rows, in_units, low_
 from higl.algo.forward import MLP
 from higl.algo.health import adjacency_metrics, episode_metrics, high_value_metrics, low_value_metrics
 from higl.algo.high import SMOOTHING, HighRow, high_batch, landmark_loss, relabel
+from higl.algo.hindsight import Rewards, hindsight_rows, rewarded
 from higl.algo.landmarks import sample_landmarks
 from higl.algo.low import exchange_subgoals, low_batch, low_distance
 from higl.algo.nets import tree_finite, zeros_like_result
@@ -47,6 +48,8 @@ Metrics = dict[str, float]
 
 # With a map: steps of random subgoals at the least, and by how many units a segment then leads closer to its target.
 _SHORTEST_BEGINNING, _WALKS = 1_000, 0.25
+# Separates the random stream of goals in hindsight from the other streams of the same episode.
+_HINDSIGHT = 6
 
 
 class Actors(NamedTuple):
@@ -282,11 +285,12 @@ class Learner:
         ant that has not learned to walk moves half a unit in a segment, in any direction. Of the baseline that explores
         by random subgoals, it never ends.
         """
-        if self.config.explores_freely and self.config.landmarks.explore == "random":
+        config = self.config
+        if config.explores_freely and config.walks_map and config.landmarks.explore == "random":
             return True
         steps = self.before + self.steps
         obeys = self.map is not None and steps >= _SHORTEST_BEGINNING and self.map.progress >= _WALKS
-        return steps < self.config.high.random_steps and not obeys
+        return steps < config.high.random_steps and not obeys
 
     @property
     def tested_policy(self) -> Policy:
@@ -298,15 +302,20 @@ class Learner:
         chart = self.map.chart() if self.map is not None else None
         return Policy(self.config, self.spaces, low, high, low_view(self.config.low, seen), chart)
 
-    def learn(self, episode: Episode) -> Metrics:
-        """Store an episode, run every stage once, and return the metrics."""
+    def learn(self, episode: Episode, rewards: Rewards | None = None) -> Metrics:
+        """Store an episode, run every stage once, and return the metrics.
+
+        With `rewards`, those replace the environment's, and the high level also learns in hindsight.
+        """
         self.seconds = {}
         episode = in_units(episode, goal_unit(self.config, self.spaces))
+        if rewards is not None:
+            episode = rewarded(episode, rewards)
         before = self.steps
         self.steps += len(episode)
         self.episodes += 1
         metrics = self._episode_metrics(episode)
-        self.remember(episode)
+        self.remember(episode, rewards)
         low_key, high_key, novelty_key = jax.random.split(jax.random.fold_in(self.key, self.episodes), 3)
         count = jnp.asarray(len(episode))
         segments = jnp.asarray(-(-len(episode) // self.config.high.period))
@@ -336,15 +345,22 @@ class Learner:
         self.matrix.add_trajectory(episode.achieved)
         return metrics | {"explored_cells": float(len(self.matrix)), "adjacent_share": self.matrix.adjacent_share}
 
-    def remember(self, episode: Episode) -> None:
-        """Insert the episode into the buffers and the map, and its states into the novelty queue."""
+    def remember(self, episode: Episode, rewards: Rewards | None = None) -> None:
+        """Insert the episode into the buffers and the map, and its states into the novelty queue.
+
+        With `rewards`, its segments are also remembered with goals in hindsight.
+        """
         start = time.perf_counter()
         state, stages, config = self.state, self.stages, self.config
         low_buffer, high_buffer, novelty = state.low_buffer, state.high_buffer, state.novelty
         for block, count in blocks(low_rows(config, episode), config.buffer_size):
             low_buffer = stages.insert(low_buffer, block, count)
         if self.map is None:
-            for block, count in blocks(high_rows(config, episode), config.buffer_size):
+            rows = [high_rows(config, episode)]
+            if rewards is not None:
+                rng = np.random.default_rng([config.seed, self.episodes, _HINDSIGHT])
+                rows.append(hindsight_rows(config, episode, rewards, rng))
+            for block, count in (part for each in rows for part in blocks(each, config.buffer_size)):
                 high_buffer = stages.insert(high_buffer, block, count)
         else:
             starts, _ = episode.segments

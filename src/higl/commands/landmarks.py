@@ -20,7 +20,7 @@ class LandmarksOptions:
     out: Out = Path("landmarks.png")
     """File to write: png, svg or pdf."""
     phases: int = 4
-    """Number of phases, evenly spaced over training."""
+    """Number of phases, evenly spaced over training; without a goal, over what was visited."""
     steps: Annotated[tuple[int, ...], Argument(metavar="STEP", default="")] = ()
     """Steps to show in place of evenly spaced phases; the nearest snapshots are drawn."""
     graph: Switch = False

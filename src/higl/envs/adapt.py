@@ -77,6 +77,17 @@ class GoalWrapper(gymnasium.Wrapper):
         reward = float(self._reward_fn(achieved, desired, info)) if has_reward else 0.0
         return found, reward, bool(terminated), bool(truncated), info
 
+    @property
+    def compute_reward(self) -> RewardFunction:
+        """The reward of an achieved goal for any desired one, as goal environments have it.
+
+        Raises:
+            AttributeError: there is no reward.
+        """
+        if self._reward_fn is None:
+            raise AttributeError("wrap_goal without reward_fn and radius: there is no compute_reward")
+        return self._reward_fn
+
     def check_desired(self, desired: Any) -> np.ndarray:
         """Return a desired goal as a vector of the shape that `goal_fn` returns.
 

@@ -6,6 +6,7 @@ wrapper puts the goal into its observations, and tells success by the environmen
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -14,6 +15,10 @@ import numpy as np
 from higl.envs.adapt import GoalWrapper
 from higl.envs.base import GoalEnv
 from higl.errors import TaskError
+from higl.text import first_line
+
+Rewards = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From achieved and desired goals [N, G] to the rewards [N]."""
 
 # How far from a goal a sparse reward must still be that of the goal, as a share of the goal's size (at least of 1).
 _NEAR = 1e-5
@@ -33,6 +38,35 @@ def choosable(env: gymnasium.Env, name: str) -> gymnasium.Env:
             "info), which would tell whether they are reached"
         )
     return ChosenGoal(env, name)
+
+
+def reward_function(env: gymnasium.Env, name: str) -> Rewards:
+    """Return the rewards of an environment for any goals, by its `compute_reward`; the `info` of the steps is empty.
+
+    Raises:
+        TaskError: it has none, or none that does without `info`.
+    """
+    try:
+        compute: Any = env.get_wrapper_attr("compute_reward")
+    except AttributeError:
+        raise TaskError(
+            f"task {name!r}: it has no compute_reward(achieved_goal, desired_goal, info), so goals of the agent's own "
+            "cannot be rewarded"
+        ) from None
+
+    def rewards(achieved: np.ndarray, desired: np.ndarray) -> np.ndarray:
+        # One by one: not every environment takes batches.
+        return np.array([float(compute(*pair, {})) for pair in zip(achieved, desired, strict=True)], np.float32)
+
+    space: Any = env.observation_space
+    nowhere = np.zeros((1, *space["achieved_goal"].shape), np.float32)
+    try:
+        rewards(nowhere, nowhere)
+    except Exception as error:  # it may raise anything
+        raise TaskError(
+            f"task {name!r}: compute_reward with an empty info raised {type(error).__name__}: {first_line(error)}"
+        ) from error
+    return rewards
 
 
 def _has_wrapper(env: gymnasium.Env, kind: type) -> bool:

@@ -1,4 +1,7 @@
-"""Grouping runs into curves: runs that differ in their seed only belong to the same curve."""
+"""Grouping runs into curves: runs that differ in their seed only belong to the same curve.
+
+Runs that began with what others had learned are not in one curve with those that began from nothing.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ class Group:
     Attributes:
         task: title of the task, with the test environment if it is not the task's own.
         algo: algorithm.
-        label: the algorithm, and the settings in which other groups of the same task and algorithm differ.
+        label: the algorithm, what was learned before, and the settings in which other groups of the same task and
+            algorithm differ.
         variant: number of the group among those.
         runs: ordered by seed; usually one for each.
     """
@@ -63,7 +67,7 @@ def repeated_seeds(runs: Sequence[Run]) -> list[str]:
 
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:
-    """Group runs by task, test environment, algorithm, and the settings in which runs that agree in these differ."""
+    """Group runs by task, test environment, algorithm, what they began with, and settings in which such runs differ."""
     families: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         families.setdefault((run.task_title, run.algo), []).append(run)
@@ -80,11 +84,16 @@ def _variants(task: str, algo: str, family: Sequence[Run]) -> list[Group]:
     names = differing(*(run.settings for run in family if run.settings), leave_out=_NOT_COMPARED)
     variants: dict[tuple[str, ...], list[Run]] = {}
     for run in family:
-        variants.setdefault(tuple(value_text(run.settings.get(name)) for name in names), []).append(run)
+        values = (run.before, *(value_text(run.settings.get(name)) for name in names))
+        variants.setdefault(values, []).append(run)
+    # What was learned before tells variants apart better than the settings that were derived for its sake.
+    told = len({values[0] for values in variants}) == len(variants) > 1
     groups = []
     for number, values in enumerate(sorted(variants, key=_values_order)):
         members = sorted(variants[values], key=lambda run: (run.seed is None, run.seed or 0, run.name))
-        label = _given_label(members) or _label(algo, names, values)
+        label = _given_label(members) or _label(
+            algo, values[0], [] if told else list(zip(names, values[1:], strict=True))
+        )
         groups.append(Group(task, algo, label, number, tuple(members)))
     return groups
 
@@ -100,7 +109,7 @@ def _given_label(members: Sequence[Run]) -> str:
     return labels.pop() if len(labels) == 1 else ""
 
 
-def _label(algo: str, names: Sequence[str], values: Sequence[str]) -> str:
-    settings = [f"{name} {value}" for name, value in zip(names, values, strict=True)]
-    more = ["..."] if len(settings) > _MAX_NAMED else []
-    return ", ".join([algorithm_title(algo), *settings[:_MAX_NAMED], *more])
+def _label(algo: str, before: str, settings: Sequence[tuple[str, str]]) -> str:
+    words = [f"{name} {value}" for name, value in settings]
+    more = ["..."] if len(words) > _MAX_NAMED else []
+    return ", ".join([algorithm_title(algo), *filter(None, [before]), *words[:_MAX_NAMED], *more])

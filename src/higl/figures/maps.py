@@ -43,6 +43,15 @@ def choose_phases(snapshots: Sequence[SnapshotFile], count: int, steps: Sequence
     return list({snapshot.step: snapshot for snapshot in nearest}.values())
 
 
+def exploring_steps(run: Run, count: int) -> list[int]:
+    """Return when a run had seen 1 / count, 2 / count, ... of all that it has ever visited."""
+    shares = run.metrics.get("explored_share", np.zeros(0))
+    seen = shares if np.isfinite(shares).any() else run.metrics.get("explored_cells", np.zeros(0))
+    seen = np.nan_to_num(seen)
+    wanted = [seen.max(initial=0.0) * (place + 1) / count for place in range(count)]
+    return [int(run.metrics["step"][np.argmax(seen >= share)]) for share in wanted if seen.size]
+
+
 def draw_landmarks(
     run: Run, phases: int = 4, steps: Sequence[int] = (), *, graph: bool = False, title: str = ""
 ) -> Figure:
@@ -50,7 +59,7 @@ def draw_landmarks(
 
     Args:
         run: the run.
-        phases: number of evenly spaced moments.
+        phases: number of moments: evenly spaced over training, or without a goal over what was visited.
         steps: steps to show instead; the nearest snapshots are used.
         graph: also draw the graph and the plan.
         title: title of the figure; the run's if empty.
@@ -60,6 +69,8 @@ def draw_landmarks(
     """
     from matplotlib.figure import Figure
 
+    free = run.settings.get("goal") == "none"
+    steps = steps or (exploring_steps(run, phases) if free else [])
     snapshots = load_snapshots(choose_phases(run.snapshots, phases, steps))
     if not snapshots:
         raise NoSnapshotsError(f"{run.path} has no snapshot yet: each evaluation saves one")
@@ -74,25 +85,33 @@ def draw_landmarks(
     for row, projection in zip(grid, shown, strict=True):
         left, right, low, high = extent(snapshots, projection)
         for axes, snapshot in zip(row, snapshots, strict=True):
-            draw_map(axes, snapshot, projection, graph=graph)
+            draw_map(axes, snapshot, projection, graph=graph, free=free)
             axes.set(xlim=(left, right), ylim=(low, high), aspect="equal", xlabel=projection.names[0])
             axes.tick_params(labelsize="x-small", labelleft=axes is row[0])
         row[0].set_ylabel(projection.names[1])
     for axes, snapshot in zip(grid[0], snapshots, strict=True):
-        axes.set_title(_phase_title(snapshot), fontsize="small")
+        axes.set_title(_phase_title(snapshot, run if free else None), fontsize="small")
     figure.suptitle(title, fontsize="medium", fontweight="bold")
     _legend(figure)
     return figure
 
 
-def _phase_title(snapshot: Columns) -> str:
-    success = success_of(snapshot)
-    words = f"{steps_text(float(snapshot['step']))} steps"
-    return words if success is None else f"{words}, success {success:.0%}"
+def _phase_title(snapshot: Columns, explored: Run | None) -> str:
+    """Return step and success, and for a run that explored how much of a maze had been visited by then."""
+    step, success = float(snapshot["step"]), success_of(snapshot)
+    words = [f"{steps_text(step)} steps"]
+    shares = explored.metrics.get("explored_share", np.zeros(0)) if explored is not None else np.zeros(0)
+    if explored is not None and np.isfinite(shares).any():
+        words.append(f"{np.nanmax(shares[explored.metrics['step'] <= step], initial=0.0):.0%} visited")
+    return ", ".join([*words, *([] if success is None else [f"success {success:.0%}"])])
 
 
-def draw_map(axes: Axes, snapshot: Columns, projection: Projection, *, graph: bool = False) -> None:
-    """Draw one snapshot in one projection."""
+# What the landmarks are called; without a goal they are those of the map, and the least familiar of them.
+_KINDS = {False: ("coverage landmarks", "novelty landmarks", "goal"), True: ("landmarks", "frontier", "test goal")}
+
+
+def draw_map(axes: Axes, snapshot: Columns, projection: Projection, *, graph: bool = False, free: bool = False) -> None:
+    """Draw one snapshot in one projection; `free`: of a run without a goal."""
     from matplotlib.collections import LineCollection, PatchCollection
     from matplotlib.patches import Rectangle
 
@@ -105,9 +124,10 @@ def draw_map(axes: Axes, snapshot: Columns, projection: Projection, *, graph: bo
     if graph:
         lines = projection.of(edge_lines(snapshot))
         axes.add_collection(LineCollection(list(lines), colors=style.EDGE, lw=0.6, alpha=0.7, zorder=2))
-    dots("coverage", "coverage landmarks", s=30, color=style.COVERAGE, ec="white", lw=0.6, zorder=3)
-    dots("novelty", "novelty landmarks", s=34, color=style.NOVELTY, ec="white", lw=0.6, marker="^", zorder=4)
-    _draw_goal(axes, snapshot, projection)
+    coverage, novelty, goal = _KINDS[free]
+    dots("coverage", coverage, s=30, color=style.COVERAGE, ec="white", lw=0.6, zorder=3)
+    dots("novelty", novelty, s=34, color=style.NOVELTY, ec="white", lw=0.6, marker="^", zorder=4)
+    _draw_goal(axes, snapshot, projection, goal)
     dots("state", "start", s=42, color=style.STATE, ec="white", lw=0.8, marker="s", zorder=6)
     if graph:
         _draw_plan(axes, snapshot, projection)
@@ -120,7 +140,7 @@ def _scatter(axes: Axes, snapshot: Columns, projection: Projection, name: str, l
         axes.scatter(points[:, 0], points[:, 1], label=label, **look)
 
 
-def _draw_goal(axes: Axes, snapshot: Columns, projection: Projection) -> None:
+def _draw_goal(axes: Axes, snapshot: Columns, projection: Projection, label: str) -> None:
     from matplotlib.patches import Circle
 
     radius = float(snapshot.get("radius", np.nan))
@@ -128,7 +148,7 @@ def _draw_goal(axes: Axes, snapshot: Columns, projection: Projection) -> None:
         for x, y in projection.of(points_of(snapshot, "goal")):
             axes.add_patch(Circle((x, y), radius, fc=style.GOAL, alpha=0.15, lw=0, zorder=1.5))
     look: dict[str, Any] = {"color": style.GOAL, "ec": "white", "lw": 0.8, "marker": "*"}
-    _scatter(axes, snapshot, projection, "goal", "goal", s=110, zorder=6, **look)
+    _scatter(axes, snapshot, projection, "goal", label, s=110, zorder=6, **look)
 
 
 def _draw_plan(axes: Axes, snapshot: Columns, projection: Projection) -> None:

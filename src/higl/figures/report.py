@@ -79,6 +79,7 @@ class Maps:
     moments: list[str]
     drawings: list[tuple[str, Markup]]
     with_landmarks: bool
+    free: bool
 
 
 @dataclass(frozen=True)
@@ -249,6 +250,8 @@ def _key_facts(run: Run, times: StageTimes | None, last: str, at_end: str, best:
         "at the last step (last 5)": at_end,
         "success (best 5)": best,
     }
+    if run.before:
+        facts["began"] = run.before
     if run.settings.get("goal") == "none":
         facts["goal"] = "none in training: success is zero-shot"
     explored = run.metrics.get("explored_share", np.zeros(0))
@@ -290,7 +293,12 @@ def _maps(run: Run) -> Maps | None:
         for kind, title in titles.items():
             title = title if len(shown) == 1 else f"{title}: {projection.title}"
             drawings.append((title, svg.map_svg(snapshots, projection, kind, f"{title}, {run.title}")))
-    return Maps([_moment_title(snapshot) for snapshot in snapshots], drawings, with_landmarks)
+    return Maps(
+        [_moment_title(snapshot) for snapshot in snapshots],
+        drawings,
+        with_landmarks,
+        run.settings.get("goal") == "none",
+    )
 
 
 def _moment_title(snapshot: Columns) -> str:

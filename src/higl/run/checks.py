@@ -5,6 +5,7 @@ from __future__ import annotations
 import gymnasium
 
 from higl.algo.policy import Spaces
+from higl.envs.goals import reward_function
 from higl.errors import SettingsError, TaskError
 from higl.settings.config import Config
 
@@ -23,11 +24,14 @@ def check_spaces(config: Config, spaces: Spaces) -> None:
 
 
 def check_goals(config: Config, env: gymnasium.Env) -> None:
-    """Reject training for goals in an environment that has none.
+    """Reject training for goals in an environment that has none, or for goals that it cannot reward.
 
     Raises:
         SettingsError: it was wrapped without a goal.
+        TaskError: goals would be drawn, and it computes no rewards for them.
     """
+    if config.draws_goals:
+        reward_function(env, config.task)
     try:
         has_goals = env.get_wrapper_attr("has_goals")
     except AttributeError:

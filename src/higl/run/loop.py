@@ -27,6 +27,7 @@ from higl.errors import EpisodeError
 from higl.run.coverage import Coverage
 from higl.run.measure import Evaluation, greedy_episodes
 from higl.run.observers import Observer, Observers
+from higl.run.own_goals import OwnGoals
 from higl.run.process import handling
 from higl.run.seeds import EVALUATION, TRAINING, episode_seed
 
@@ -45,6 +46,7 @@ class Loop:
         self.env, self.test_env = env, test_env
         self.observers = Observers(observers)
         self.coverage = Coverage.of(self.config, test_env)
+        self.own_goals = OwnGoals.of(self.config, env, test_env)
         self.evaluated: list[Episode] = []
         """Episodes of the last evaluation."""
         self.stop_signal: int | None = None
@@ -92,6 +94,7 @@ class Loop:
         learner, config = self.learner, self.config
         if learner.before and learner.steps == 0:
             self.evaluate()  # what the other run is worth by itself
+        rewards = None if self.own_goals is None else self.own_goals.rewards
         while learner.steps < config.steps and not self.stopped:
             before, start = learner.steps, time.perf_counter()
             try:
@@ -104,7 +107,7 @@ class Loop:
                 return
             collecting = (time.perf_counter() - start) / len(episodes)
             for episode in episodes:
-                metrics = {"seconds/collect": collecting} | learner.learn(episode)
+                metrics = {"seconds/collect": collecting} | learner.learn(episode, rewards)
                 if self.coverage is not None:
                     metrics["explored_share"] = self.coverage.share(learner.matrix.cells)
                 place = {"step": learner.steps, "episode": learner.episodes, "time": round(self.seconds, 3)}
@@ -125,11 +128,13 @@ class Loop:
         seeds = [episode_seed(self.config.seed, TRAINING, first + index) for index in range(count)]
         place = f"episode {first + 1}, seed {seeds[0]}" if count == 1 else f"episodes {first + 1} to {first + count}"
         policy = self.learner.policy
+        goals = None if self.own_goals is None else self.own_goals.draw(self.learner.matrix, seeds)
         with _naming_the_place(place):
             if isinstance(self.env, VectorEnv):
-                episodes = collect_episodes(self.env, policy, seeds)
+                episodes = collect_episodes(self.env, policy, seeds, goals)
             else:
-                episodes = [collect_episode(self.env, policy, seeds[0], explore=True)]
+                shown = None if goals is None else goals[0]
+                episodes = [collect_episode(self.env, policy, seeds[0], explore=True, shown=shown)]
             _check_finite(episodes)
         return episodes
 

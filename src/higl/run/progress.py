@@ -69,6 +69,10 @@ class Recent:
         values = [metrics[name] for metrics in self._metrics if name in metrics]
         return sum(values) / len(values) if values else None
 
+    def latest(self, name: str) -> float | None:
+        """Return a measurement of the last episode that had it."""
+        return next((metrics[name] for metrics in reversed(self._metrics) if name in metrics), None)
+
     def stage_shares(self) -> dict[str, float]:
         """Return the share of each stage in the time of the last episodes."""
         totals: dict[str, float] = {}
@@ -189,7 +193,7 @@ def make_progress(*, quiet: bool) -> Observer:
 
 
 def episodes_text(recent: Recent) -> str:
-    """Return the averages over the last episodes."""
+    """Return the averages over the last episodes, and how much has been visited by now."""
     parts = []
     for label, name, form in (
         ("success", "episode/success", "{:.0%}"),
@@ -198,7 +202,7 @@ def episodes_text(recent: Recent) -> str:
         ("landmarks", "high/landmarks", "{:.0f}"),
         ("maze visited", "explored_share", "{:.0%}"),
     ):
-        value = recent.mean(name)
+        value = recent.latest(name) if name == "explored_share" else recent.mean(name)
         if value is not None:
             parts.append(f"{label} {form.format(value)}")
     return ", ".join(parts) or "no episode yet"

@@ -29,7 +29,7 @@ from higl.run.naming import algorithm_title, task_title
 from higl.settings.config import Config
 from higl.settings.flat import flat_config
 from higl.settings.layers import complete_config, read_settings
-from higl.text import module_in
+from higl.text import module_in, steps_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -453,6 +453,14 @@ class Run:
         return other_test_env(self.facts, self.task)
 
     @property
+    def before(self) -> str:
+        """What it had learned from when it began, 'after 100k steps without a goal'; empty if it began from nothing."""
+        before = self.facts.get("before")
+        if not before:
+            return ""
+        return f"after {steps_text(before['steps'])} steps" + " without a goal" * (before["goal"] == "none")
+
+    @property
     def task_title(self) -> str:
         """Task, and test environment if it is not the task's own, for people: what the evaluations measure."""
         return task_title(self.task, self.reward, self.test_env)
@@ -482,9 +490,15 @@ class Run:
 
     @cached_property
     def title(self) -> str:
-        """Task, algorithm, whether there was a goal, and seed in one line."""
+        """Task, algorithm, whether there was a goal, what was learned before, and seed in one line."""
         goal = ["no goal"] * (self.settings.get("goal") == "none")
-        parts = [algorithm_title(self.algo), *goal, f"seed {self.seed}" if self.seed is not None else self.name]
+        before = [self.before] if self.before else []
+        parts = [
+            algorithm_title(self.algo),
+            *goal,
+            *before,
+            f"seed {self.seed}" if self.seed is not None else self.name,
+        ]
         return f"{self.task_title}: {', '.join(parts)}"
 
 

@@ -31,7 +31,7 @@ from higl.run.observers import Callback, CallbackObserver, Observer, Row
 from higl.run.policy_file import save_policy
 from higl.run.process import available_cores
 from higl.run.progress import evaluation_line
-from higl.run.reading import how_to_continue, read_evaluations
+from higl.run.reading import how_to_continue, read_config, read_evaluations
 from higl.run.snapshot_store import SnapshotStore
 from higl.run.starting import check_start
 from higl.run.stopping import StopAtSuccess
@@ -184,6 +184,7 @@ class Training(Observer):
         self.loop.start_clock(counters.seconds)
         self.next_save = time.perf_counter() + self.save_every_seconds
         if origin is not None:
+            self.folder.update(before={"steps": self.learner.before, "goal": read_config(Path(origin)).goal})
             self._save()  # now: from here on the run does not need the other
             self.observers.note(f"starting from {origin}, which has learned from {self.learner.before:,} steps")
         if found is not None:

@@ -161,8 +161,8 @@ class Config:
     preset: Preset = "paper"
     """Preset to start from."""
     goal: GoalSource = "given"
-    """Final goals of training: those of the task (given), or none: neither desired goals nor rewards are used, and a
-    walked map explores. Tests always have the task's goals."""
+    """Final goals of training: those of the task (given), or none: neither desired goals nor rewards are used. A walked
+    map explores; hrac and hiro get random goals. Tests always have the task's goals."""
     reward: Reward = "sparse"
     """Reward of the task."""
     seed: int = 0
@@ -218,6 +218,11 @@ class Config:
     def explores_freely(self) -> bool:
         """Whether training has no final goal."""
         return self.goal == "none"
+
+    @property
+    def draws_goals(self) -> bool:
+        """Whether each training episode draws a random goal: without a final goal, and without a map that explores."""
+        return self.explores_freely and not self.walks_map
 
     @property
     def uses_adjacency(self) -> bool:

@@ -150,16 +150,18 @@ def _derive(values: _Values, env: gymnasium.Env) -> None:
     _put_angles(values, env)
     _put_time(values, traces)
     if not values.config.walks_map:
-        _put_high_level(values, traces)
+        _put_high_level(values, env, traces)
 
 
-def _put_high_level(values: _Values, traces: list[Trace]) -> None:
+def _put_high_level(values: _Values, env: gymnasium.Env, traces: list[Trace]) -> None:
     """Derive what only networks of the high level need."""
     period = values["high.period"]
     if values["algo"] == "higl":
         values.put("adjacency.degree", (period + 1) // 2, "half a segment: close to the pseudo-landmark")
     else:
         values.put("adjacency.degree", period, "HRAC keeps subgoals within reach of one segment")
+    if values.config.draws_goals:  # the task's own rewards are hidden
+        traces = probe.with_goals_of_others(env, traces)
     scale = _number(1 / (period * probe.reward_size(traces)))
     values.put("high.reward_scale", scale, "the reward of a segment is about 1")
 

@@ -167,11 +167,9 @@ def check_ranges(config: Config) -> None:
 
 def _check_goal(config: Config) -> None:
     """Reject settings that cannot explore without a goal."""
-    if config.explores_freely and config.algo != "higl":
-        raise SettingsError(f'goal = "none": {config.algo} learns from rewards; only higl trains without a goal')
-    if config.explores_freely and not config.walks_map:
+    if config.algo == "higl" and config.draws_goals:
         needed = 'landmarks.graph = "walked", and landmarks.coverage of 1 or more'
-        raise SettingsError(f'goal = "none" needs {needed} (the preset best has both)')
+        raise SettingsError(f'goal = "none": higl needs {needed} (the preset best has both)')
 
 
 # --- Files ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ Nothing here knows the settings; `derive.py` turns what is found into settings.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium
@@ -274,6 +274,20 @@ def goal_notices(low: np.ndarray, high: np.ndarray) -> list[str]:
         f"The goal has {len(widths)} coordinates. Landmarks cover a goal space of few dimensions only (our tasks "
         "have 2 to 6): leave out coordinates that do not matter for success, for example with `higl.wrap_goal`."
     ]
+
+
+def with_goals_of_others(env: gymnasium.Env, traces: list[Trace]) -> list[Trace]:
+    """Return traces with the rewards for the last point of another trace as goal, if the environment computes them."""
+    try:
+        compute: Any = env.get_wrapper_attr("compute_reward")
+    except AttributeError:  # a run in it is rejected: `checks.py`
+        return traces
+    goals = [trace.achieved[-1] for trace in traces[-1:] + traces[:-1]]
+    rewards = [
+        np.array([float(compute(achieved, goal, {})) for achieved in trace.achieved[1:]])
+        for trace, goal in zip(traces, goals, strict=True)
+    ]
+    return [replace(trace, reward=reward) for trace, reward in zip(traces, rewards, strict=True)]
 
 
 def reward_size(traces: Iterable[Trace]) -> float:

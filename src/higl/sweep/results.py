@@ -85,7 +85,7 @@ def add_run(run: Path, results: Path, *, variant: str | None = None, partial: bo
     Args:
         run: the run folder.
         results: the folder `results/`.
-        variant: name of the variant; by default, what differs from the preset `best`.
+        variant: name of the variant; by default, what differs from the preset `best`, and from what it began.
         partial: accept a run that has not finished.
 
     Raises:
@@ -99,7 +99,7 @@ def add_run(run: Path, results: Path, *, variant: str | None = None, partial: bo
     if not _read_curve(run).last:
         raise ResultsError(f"{run} has no evaluations yet")
     test_env = other_test_env(facts, config.task)
-    place = results / task_name(config, test_env) / _group_name(config, variant) / f"seed-{config.seed}"
+    place = results / task_name(config, test_env) / _group_name(config, facts, variant) / f"seed-{config.seed}"
     _check_place(place, config, last_step(run))
     new_facts = result_facts(facts, config, last_step(run)) | {"explored_share": last_metric(run, "explored_share")}
     if not _holds_same_policy(place, new_facts):
@@ -128,9 +128,11 @@ def _holds_same_policy(place: Path, facts: Mapping[str, Any]) -> bool:
     return all(earlier.get(name) == facts[name] for name in ("created", "step", "ended"))
 
 
-def _group_name(config: Config, variant: str | None) -> str:
+def _group_name(config: Config, facts: Mapping[str, Any], variant: str | None) -> str:
     if variant is None:
-        return algorithm_name(config, derived=True)
+        before = facts.get("before")
+        origin = [] if before is None else ["after-no-goal" if before["goal"] == "none" else "after-another"]
+        return "-".join([algorithm_name(config, derived=True), *origin])
     if variant and not _VARIANT.fullmatch(variant):
         raise ResultsError(f"--variant {variant!r}: expected lower-case letters, digits, dots, plus signs and dashes")
     return f"{config.algo}-{variant}" if variant else config.algo
@@ -159,6 +161,7 @@ def result_facts(facts: Mapping[str, Any], config: Config, step: int) -> dict[st
         "step": step,
         "steps": config.steps,
         "test_env": other_test_env(facts, config.task),
+        "before": facts.get("before"),
         "seconds": facts.get("seconds"),
         "created": facts["created"],
         "ended": facts.get("updated"),
