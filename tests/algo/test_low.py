@@ -36,13 +36,13 @@ def test_low_batch_by_hand(scheme, next_subgoals, rewards):
         next_achieved=np.array([[4.0, 5.0], [9.0, 10.0]]),
         end=np.array([0.0, 1.0]),
     )
-    config = LowConfig(hidden_entries=(0, 1), reward_scale=3.0, discount=0.9)
+    config = LowConfig(hidden_entries=(0, 1), discount=0.9)
     batch = low.low_batch(config, scheme, low_view(config, no_statistics(3)), jax.tree.map(jnp.asarray, rows))
     np.testing.assert_array_equal(batch.input, [[0, 0, 3, 7, 8], [0, 0, 6, 9, 10]])
     expected = np.hstack([[[0, 0, 6], [0, 0, 13]], next_subgoals])
     np.testing.assert_allclose(batch.next_input, expected, atol=1e-6)
     np.testing.assert_array_equal(batch.action, rows.action)
-    np.testing.assert_allclose(batch.reward, 3 * np.asarray(rewards), rtol=1e-6)
+    np.testing.assert_allclose(batch.reward, rewards, rtol=1e-6)
     np.testing.assert_allclose(batch.discount, [0.9, 0.0])
 
 
@@ -64,8 +64,8 @@ def test_exchanged_subgoals_come_from_other_transitions(share, exchanged, scheme
 
 @pytest.mark.parametrize("scheme", ["relative", "absolute"])
 def test_distance_is_the_negative_value_of_the_subgoal_towards_the_target(scheme):
-    config = LowConfig(hidden=(8,), hidden_entries=(0, 1))
-    level = td3.TD3(config, td3.Smoothing(sigma=0.2, limit=0.5), (16, 16), 5, (1.0,))
+    config = LowConfig(hidden_entries=(0, 1))
+    level = td3.TD3(config, td3.Smoothing(sigma=0.2, limit=0.5), (8,), 5, (1.0,))
     networks = td3.init(level, jax.random.key(1)).networks
     view = low_view(config, no_statistics(3))
     rng = np.random.default_rng(0)
