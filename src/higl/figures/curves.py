@@ -91,6 +91,11 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
         axes.plot([], [], lw=1.9, label=curve.label, **look, **(mark if len(points) else {}))
         low, high = (edge if panel.limits is None else np.clip(edge, *panel.limits) for edge in (curve.low, curve.high))
         axes.fill_between(curve.steps, low, high, color=curve.colour, alpha=0.18, lw=0)
+    for reference in panel.references:
+        axes.axhline(reference.value, color=reference.colour, ls=(0, (1, 2)), lw=1.2, zorder=1.5)
+        place = axes.get_yaxis_transform()
+        text: Any = {"fontsize": "small", "color": reference.colour, "ha": "right", "va": "bottom", "transform": place}
+        axes.text(0.99, reference.value + 0.01, reference.text, **text)
     axes.set(xlabel="environment steps", ylabel=panel.quantity)
     axes.set_title(textwrap.fill(panel.title, _TITLE_WIDTH, break_on_hyphens=False), fontsize="medium")
     axes.xaxis.set_major_formatter(lambda value, _: steps_text(value))
@@ -148,11 +153,11 @@ def make_curves(
     return draw_curves(panels, title) if panels else None
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure as png, svg or pdf; the same data give the same file."""
+def save(figure: Figure, path: Path, note: str | None = None) -> None:
+    """Write a figure as png, svg or pdf; the same data give the same file. A png keeps the note, if there is one."""
     import matplotlib
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    no_date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(path.suffix[1:].lower())
+    more = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Description": note} if note else None}
     with matplotlib.rc_context({"svg.hashsalt": "higl", "svg.fonttype": "none"}):
-        figure.savefig(path, dpi=160, metadata=no_date)
+        figure.savefig(path, dpi=160, metadata=more.get(path.suffix[1:].lower()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -96,6 +96,20 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Reference:
+    """A published result: a horizontal line in the colour of its algorithm, with a text."""
+
+    text: str
+    algo: str
+    value: float
+
+    @property
+    def colour(self) -> str:
+        """Colour of line and text."""
+        return variant_colour(self.algo, 0)
+
+
+@dataclass(frozen=True)
 class Panel:
     """One set of axes.
 
@@ -106,6 +120,7 @@ class Panel:
         statistic: what line and band are.
         smoothing: how every curve was averaged over steps.
         limits: range of the y axis; None to fit the curves.
+        references: published results.
     """
 
     title: str
@@ -114,6 +129,7 @@ class Panel:
     statistic: str
     smoothing: str
     limits: tuple[float, float] | None = None
+    references: tuple[Reference, ...] = ()
 
     @property
     def note(self) -> str:
@@ -188,6 +204,25 @@ def evaluation_panels(
     if iqm and len(panels) > 1:
         panels.append(method.panel(f"All {len(panels)} tasks", _curves_over_tasks(groups, method), one_seed=one_seed))
     return panels
+
+
+def comparison_panel(
+    title: str, runs: Mapping[str, Sequence[Run]], smoothing: Smoothing, references: Sequence[Reference] = ()
+) -> Panel:
+    """Return a panel of success with one curve for each name that has runs, in this order: mean and deviation.
+
+    The names decide what belongs together, whatever else differs in the settings of the runs.
+    """
+    groups: list[Group] = []
+    for name, members in runs.items():
+        if members:
+            algo = members[0].algo
+            number = sum(group.algo == algo for group in groups)
+            groups.append(Group(title, algo, name, number, tuple(members)))
+    method, grid = _Method("success", smoothing, "std", iqm=False), _grid(groups)
+    curves = [replace(_curve(group, grid, method), label=group.label) for group in groups]
+    one_seed = all(curve.seeds == 1 for curve in curves)
+    return replace(method.panel(title, curves, one_seed=one_seed), references=tuple(references))
 
 
 def automatic_smoothing(runs: Sequence[Run]) -> Smoothing:
