@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from support.sweeps import make_run
 
 from higl.sweep.catalogue import Entry, read_catalogue
 from higl.sweep.results import add_run
+from support.sweeps import make_run
 
 # Panels of figure 3 with runs: task, reward, evaluations, and for each algorithm its seeds, final success and onset.
 FIGURE_3 = {

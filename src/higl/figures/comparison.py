@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # A page shows a picture at 800 to 1,000 pixels: at this width in inches, text stays readable there.
 _WIDTH, _HEIGHT, _COLUMNS = 9.2, 2.35, 3
 _FONT = 8.5
-_QUIET, _EMPTY = "#555555", "#F1F2F4"
+_QUIET = "#555555"
 
 
 def draw_comparison(panels: Sequence[Panel], *, shared_legend: bool) -> Figure:
@@ -43,23 +43,33 @@ def draw_comparison(panels: Sequence[Panel], *, shared_legend: bool) -> Figure:
         if shared_legend:
             _add_legend(figure)
         notes = dict.fromkeys(panel.note for panel in panels if not panel.is_empty)
-        lines = [*notes, *(["dotted: reported elsewhere, with the steps"] if any(p.references for p in panels) else [])]
+        lines = [
+            *notes,
+            *(["dotted: published results, after the steps named"] if any(p.references for p in panels) else []),
+        ]
         figure.supxlabel("\n".join(lines), fontsize="small", color=_QUIET)
     return figure
 
 
 def _draw(axes: Axes, panel: Panel, *, legend: bool) -> None:
     draw_panel(axes, panel)
+    axes.set_title("")
     axes.set_title(panel.title, fontsize="medium", fontweight="bold", loc="left")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0])
     if panel.is_empty:
-        _show_as_empty(axes)
+        axes.set_xticks([])
         return
     axes.locator_params(axis="x", nbins=5)
     axes.set_title(_seeds(panel), fontsize="small", color=_QUIET, loc="right")
+    missing = [f"{name}: no runs yet" for name in panel.missing]
     if legend:
+        for text in missing:
+            axes.plot([], [], ls="", label=text)
         axes.legend(fontsize="small", frameon=False, handlelength=3.2, loc="best")
+    elif missing:
+        place: Any = {"transform": axes.transAxes, "ha": "right", "va": "center"}
+        axes.text(0.98, 0.5, "\n".join(missing), fontsize="small", color=_QUIET, **place)
 
 
 def _seeds(panel: Panel) -> str:
@@ -68,15 +78,6 @@ def _seeds(panel: Panel) -> str:
     if len(set(counts)) == 1:
         return counted(counts[0], "seed")
     return f"{', '.join(map(str, counts))} seeds"
-
-
-def _show_as_empty(axes: Axes) -> None:
-    for text in list(axes.texts):  # "no data yet"
-        text.remove()
-    axes.set_facecolor(_EMPTY)
-    axes.set_xticks([])
-    axes.grid(visible=False)
-    axes.text(0.5, 0.5, "no runs yet", transform=axes.transAxes, ha="center", va="center", color=_QUIET)
 
 
 def _add_legend(figure: Figure) -> None:

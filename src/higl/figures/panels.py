@@ -20,7 +20,7 @@ from higl.figures.statistics import (
     smooth,
     stratified_bootstrap,
 )
-from higl.figures.style import mark_shape, variant_colour
+from higl.figures.style import mark_shape, variant_colour, variant_hue
 from higl.run.naming import algorithm_title
 from higl.run.reading import Columns, Run
 from higl.text import counted, steps_text
@@ -54,6 +54,8 @@ _SPREADS = {
 }
 # Points of a training curve.
 _BINS = 100
+# Variants of one algorithm for which a comparison uses different hues.
+_MANY_VARIANTS = 3
 # Marks on a curve as long as its panel.
 _MARKS = 5
 
@@ -72,6 +74,7 @@ class Curve:
         high: upper end of the band, [N].
         count: seeds behind each point, [N].
         seeds: seeds of the group.
+        hue: colour of the line, if not the algorithm's.
     """
 
     label: str
@@ -83,11 +86,12 @@ class Curve:
     high: np.ndarray
     count: np.ndarray
     seeds: int
+    hue: str | None = None
 
     @property
     def colour(self) -> str:
         """Colour of the line."""
-        return variant_colour(self.algo, self.variant)
+        return self.hue or variant_colour(self.algo, self.variant)
 
     @property
     def mark(self) -> tuple[tuple[float, float], ...]:
@@ -121,6 +125,7 @@ class Panel:
         smoothing: how every curve was averaged over steps.
         limits: range of the y axis; None to fit the curves.
         references: published results.
+        missing: names of curves that have no runs yet.
     """
 
     title: str
@@ -130,6 +135,7 @@ class Panel:
     smoothing: str
     limits: tuple[float, float] | None = None
     references: tuple[Reference, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @property
     def note(self) -> str:
@@ -221,8 +227,11 @@ def comparison_panel(
             groups.append(Group(title, algo, name, number, tuple(members)))
     method, grid = _Method("success", smoothing, "std", iqm=False), _grid(groups)
     curves = [replace(_curve(group, grid, method), label=group.label) for group in groups]
-    one_seed = all(curve.seeds == 1 for curve in curves)
-    return replace(method.panel(title, curves, one_seed=one_seed), references=tuple(references))
+    if max((curve.variant for curve in curves), default=0) >= _MANY_VARIANTS - 1:  # shades would look alike
+        curves = [replace(curve, hue=variant_hue(curve.variant)) if curve.algo == "higl" else curve for curve in curves]
+    panel = method.panel(title, curves, one_seed=all(curve.seeds == 1 for curve in curves))
+    missing = tuple(name for name, members in runs.items() if not members)
+    return replace(panel, references=tuple(references), missing=missing)
 
 
 def automatic_smoothing(runs: Sequence[Run]) -> Smoothing:
