@@ -81,19 +81,24 @@ def add(options: AddOptions) -> int:
     """Add runs to the results."""
     from higl.sweep.results import add_run, add_test
 
-    if options.test < 0:
-        raise SettingsError(f"--test {options.test}: expected a number 0 or more")
+    check_test(options.test)
     for run in options.runs:
         if options.test:
-            _allow_task(run, trust=options.trust)
+            allow_task(run, trust=options.trust)
         place = add_run(run, options.results, variant=options.variant, partial=options.partial)
         if options.test:
-            add_test(place, _tested(run, options.test))
+            add_test(place, tested(run, options.test))
         print(place)
     return 0
 
 
-def _allow_task(run: Path, *, trust: bool) -> None:
+def check_test(episodes: int) -> None:
+    """Reject a negative number of test episodes."""
+    if episodes < 0:
+        raise SettingsError(f"--test {episodes}: expected a number 0 or more")
+
+
+def allow_task(run: Path, *, trust: bool) -> None:
     """Import the module of a run's task if the user trusts it."""
     from higl.run.process import prepare_process
     from higl.run.reading import read_config, tested_in
@@ -104,7 +109,7 @@ def _allow_task(run: Path, *, trust: bool) -> None:
     import_task_module(task)
 
 
-def _tested(run: Path, episodes: int) -> dict[str, Any]:
+def tested(run: Path, episodes: int) -> dict[str, Any]:
     """Return the summary of a run's policy over test episodes."""
     from higl.commands.evaluate import TEST_SEED
     from higl.run.measure import measure_policy
