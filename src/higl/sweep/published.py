@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from higl.run.naming import algorithm_title
+from higl.text import steps_text
+
 PUBLISHED = Path(__file__).with_name("published.toml")
 
 
 @dataclass(frozen=True)
 class PublishedValue:
-    """The success rate after `steps` environment steps; `variant` as in the names of results."""
+    """The success rate after `steps` environment steps, shown beside `algo`; `variant` as in the names of results."""
 
     task: str
     reward: str
@@ -21,6 +24,12 @@ class PublishedValue:
     success: float
     source: str
     variant: str = ""
+    method: str = ""
+
+    @property
+    def text(self) -> str:
+        """Method, success and steps: 'HIGL 65.1% at 1M'."""
+        return f"{self.method or algorithm_title(self.algo)} {100 * self.success:g}% at {steps_text(self.steps)}"
 
 
 @cache

@@ -17,12 +17,11 @@ from higl.figures.curves import save
 from higl.figures.panels import Panel, Reference, automatic_smoothing, comparison_panel
 from higl.figures.statistics import Smoothing
 from higl.run.files import EVALUATIONS
-from higl.run.naming import algorithm_name, algorithm_title, task_name, task_title
+from higl.run.naming import algorithm_name, task_name, task_title
 from higl.run.reading import Run, read_run
 from higl.settings.layers import build_config
 from higl.sweep.catalogue import Entry, EntryTask, Variant, find_entry, read_catalogue
 from higl.sweep.published import published
-from higl.text import steps_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,10 +82,7 @@ def _references(entry: Entry, task: EntryTask) -> list[Reference]:
     algorithms = dict.fromkeys(str(variant.settings.get("algo", "higl")) for variant in entry.variants)
     found = [value for algo in algorithms for value in published(task.task, task.reward, algo)]
     of_the_paper = [value for value in found if value.source == "the paper"]
-    return [
-        Reference(f"{algorithm_title(v.algo)}: {100 * v.success:g}% at {steps_text(v.steps)}", v.algo, v.success)
-        for v in of_the_paper or found
-    ]
+    return [Reference(value.text, value.algo, value.success) for value in of_the_paper or found]
 
 
 # --- Figures --------------------------------------------------------------------------------------------------------

@@ -91,11 +91,7 @@ def _tests(seeds: Sequence[Result]) -> str:
 def _reported(values: Sequence[PublishedValue]) -> str:
     """Return the paper's numbers; if it has none, others with their source."""
     own = [value for value in values if value.source == "the paper"]
-    return "; ".join(
-        f"{value.algo.upper()} {100 * value.success:g}% at {steps_text(value.steps)}"
-        + ("" if own else f" ({value.source})")
-        for value in own or values
-    )
+    return "; ".join(value.text if own else f"{value.text} ({value.source})" for value in own or values)
 
 
 # --- The page ---------------------------------------------------------------------------------------------------------
