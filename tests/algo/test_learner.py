@@ -119,6 +119,26 @@ def test_landmarks_are_states_of_the_buffer_and_the_queue_without_repeats(traine
     np.testing.assert_array_equal(landmarks.observation[coverage:], learner.state.novelty.queue.observation)
 
 
+def test_every_update_of_the_high_level_samples_landmarks_anew(monkeypatch):
+    """As many samples as updates, all with different keys (the algorithm table of the paper's appendix)."""
+    keys = []
+
+    def recorded(config, buffer, queue, key):
+        jax.debug.callback(lambda data: keys.append(tuple(data.tolist())), jax.random.key_data(key))
+        return sample_landmarks(config, buffer, queue, key)
+
+    monkeypatch.setattr("higl.algo.learner.sample_landmarks", recorded)
+    # A pool of another size, so that no compiled program of another test is used.
+    learner = Learner(changed(CONFIG, landmarks={"pool": 31}), SPACES)
+    learner.remember(episode(learner, 0, steps=12))
+    learner.train_high(jax.random.key(0), jnp.asarray(3))
+    assert keys == []  # planning has not started
+    learner.steps = learner.config.landmarks.start
+    learner.train_high(jax.random.key(0), jnp.asarray(3))
+    jax.effects_barrier()
+    assert len(set(keys)) == len(keys) == 3
+
+
 def test_with_fewer_states_than_landmarks_the_rest_is_masked():
     learner = Learner(CONFIG, SPACES)
     learner.remember(episode(learner, 0, steps=2))

@@ -131,6 +131,19 @@ def test_collect(out, tmp_path, capsys):
     assert len(list(results.glob("ant-maze-u-dense/*/seed-0/facts.json"))) == 2
 
 
+def test_collect_tests_the_policies_if_asked(out, tmp_path, capsys, monkeypatch):
+    """At any step and at the last one, as `higl results add --test` does."""
+    summary = {"episodes": 100, "successes": 90, "successes_at_end": 80}
+    monkeypatch.setattr("higl.commands.sweep.tested", lambda run, episodes: summary | {"asked": episodes})
+    words = ["sweep", "collect", "fig4a", "--out", str(out), "--results", str(tmp_path / "results")]
+    assert main([*words, "--test", "100"]) == 0
+    tests = [json.loads(file.read_text()) for file in (tmp_path / "results").glob("*/*/*/test.json")]
+    assert tests
+    assert all(test == summary | {"asked": 100} for test in tests)
+    assert main([*words, "--test", "-1"]) == 2
+    assert capsys.readouterr().err == "higl sweep: --test -1: expected a number 0 or more\n"
+
+
 def test_a_run_that_cannot_be_collected_stops_no_other(out, tmp_path, capsys):
     """And one that stopped on its way to more steps than the sweep asks for is taken, as it is done for the sweep."""
     results = tmp_path / "results"

@@ -38,7 +38,7 @@ def test_beyond_a_number_of_cells_a_training_sees_some_of_the_pairs():
 
 
 def test_an_episode_is_as_long_as_the_task_has_it():
-    """An arm has 100 steps: its graph is made five times as often as in a maze of 500."""
+    """An arm has 100 steps: its map grows five times as often as in a maze of 500."""
     assert Bench(apply(preset("reacher", family="paper"), SMALL)).episode_steps == 100
 
 

@@ -192,7 +192,7 @@ def test_the_baselines_relabel_have_k_equal_to_m_and_all_else_as_higl(task, fami
 def test_the_table_of_what_hrac_changes_is_complete():
     """docs/algorithm.md: a row for each setting in which HRAC differs from HIGL in `best`, and those derived for it."""
     text = (Path(__file__).parents[2] / "docs" / "algorithm.md").read_text(encoding="utf-8")
-    section = text.partition("## What HRAC changes")[2].partition("\n## ")[0]
+    section = text.partition("## What HRAC changes")[2].partition("In the preset `paper`")[0]
     cells = [
         [cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| `")
     ]
@@ -204,6 +204,21 @@ def test_the_table_of_what_hrac_changes_is_complete():
         config, found = derive_settings(replace(preset("point-maze", algo), steps=1_000), (), make_env("point-maze"))
         names.append({derived.name for derived in (*found, *derive_schedule(config, ())[1])})
     expected |= {name: ["", "derived"] for name in names[1] - names[0]}
+    assert listed == expected
+
+
+def test_the_table_of_what_hrac_changes_in_the_paper_is_complete():
+    """docs/algorithm.md: `algo`, `high.relabel`, and the degree of each kind of task in which it differs."""
+    text = (Path(__file__).parents[2] / "docs" / "algorithm.md").read_text(encoding="utf-8")
+    section = text.partition("## What HRAC changes")[2].partition("In the preset `paper`")[2].partition("\n## ")[0]
+    listed = {tuple(cell.strip() for cell in line.split("|")[1:-1]) for line in section.splitlines() if "| `" in line}
+    kinds = {"point-maze": " in Point Maze"} | {task: " in Ant Mazes" for task in TASKS if task.startswith("ant")}
+    expected = set()
+    for task in TASKS:
+        pair = [flat_config(preset(task, algo, "paper")) for algo in ("higl", "hrac")]
+        for name in differing(*pair):
+            kind = kinds[task] if name == "adjacency.degree" else ""
+            expected.add((f"`{name}`{kind}", *(f"`{value_text(each[name]).lower()}`" for each in pair)))
     assert listed == expected
 
 

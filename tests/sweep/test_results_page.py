@@ -5,7 +5,7 @@ from pathlib import Path
 from support.sweeps import make_run
 
 from higl.sweep.results import add_run, add_test
-from higl.sweep.results_page import make_page, write_page
+from higl.sweep.results_page import make_page
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -87,16 +87,6 @@ def test_success_at_the_end_is_unknown_for_older_runs(tmp_path):
     rows = table(make_page(tmp_path / "results"))
     assert rows["`ant-maze-u-sparse/higl/seed-0`"][3:5] == ["50.0%", "-"]
     assert rows["HIGL"][3:5] == ["50.0%", "-"]
-
-
-def test_page_is_written_only_if_it_changes(tmp_path):
-    results, page = tmp_path / "results", tmp_path / "docs" / "results.md"
-    add_run(make_run(tmp_path / "first", [0.5]), results)
-    assert write_page(results, page)
-    assert not write_page(results, page)
-    add_run(make_run(tmp_path / "second", [0.5], seed=1), results)
-    assert write_page(results, page)
-    assert page.read_text(encoding="utf-8") == make_page(results)
 
 
 def test_page_in_docs_is_up_to_date():

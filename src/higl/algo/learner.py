@@ -2,7 +2,7 @@
 
     1 remember    the episode's rows -> buffers, its states -> novelty queue; or its trajectory -> walked map
     2 low         n updates
-    3 high        landmarks, graph, shortest paths; ceil(n / m) updates: sample, relabel, plan, pseudo-landmark, TD3
+    3 high        ceil(n / m) updates: sample, relabel, landmarks, graph, shortest paths, pseudo-landmark, TD3
     4 novelty     n updates of the predictor
     5 adjacency   every `adjacency.every` environment steps: cells -> pairs -> embedding
 
@@ -168,30 +168,16 @@ class Stages:
     def _train_high(
         self, state: LearnerState, key: jax.Array, count: jax.Array, planning: jax.Array
     ) -> tuple[LearnerState, td3.Info]:
-        """Update the high level `count` times; without `planning` the pseudo-landmark is the current state.
-
-        All these updates share the landmarks and the paths between them: neither the low level nor the buffers change
-        in between. This makes it affordable to weigh all pairs of landmarks.
-        """
-        graph_key, key = jax.random.split(key)
-        graph = None
-        if self.config.uses_landmarks:
-            make_graph = partial(self.graph, state)
-            graph = jax.lax.cond(planning, make_graph, partial(zeros_like_result, make_graph), graph_key)
-        high, info = _loop(count, partial(self._update_high, state, graph, planning), state.high, key)
+        """Update the high level `count` times; without `planning` the pseudo-landmark is the current state."""
+        high, info = _loop(count, partial(self._update_high, state, planning), state.high, key)
         return state._replace(high=high), info
 
     def _update_high(
-        self,
-        state: LearnerState,
-        graph: planner.Graph | None,
-        planning: jax.Array,
-        high: td3.TD3State,
-        key: jax.Array,
+        self, state: LearnerState, planning: jax.Array, high: td3.TD3State, key: jax.Array
     ) -> tuple[td3.TD3State, td3.Info]:
         """Update the high level once; it reads all of `state` except the high level's networks."""
         config = self.config
-        sample_key, relabel_key, update_key = jax.random.split(key, 3)
+        sample_key, relabel_key, update_key, landmarks_key = jax.random.split(key, 4)
         rows = sample(state.high_buffer, sample_key, config.batch_size)
         subgoal, action_loss, info = rows.subgoal, None, {}
         if config.high.relabel:
@@ -199,7 +185,7 @@ class Stages:
             subgoal = relabel(config.high, self.limit, actor, view, rows, relabel_key, self.affine)
             info["relabelled"] = jnp.mean(jnp.any(subgoal != rows.subgoal, axis=-1))
         if config.uses_adjacency:
-            pseudo, guide_info = self._pseudo_landmarks(state, graph, planning, rows)
+            pseudo, guide_info = self._pseudo_landmarks(state, planning, rows, landmarks_key)
             info |= guide_info
             network = state.adjacency.network
             action_loss = partial(landmark_loss, config, network, rows.achieved, pseudo)
@@ -208,14 +194,18 @@ class Stages:
         return high, info | update_info
 
     def _pseudo_landmarks(
-        self, state: LearnerState, graph: planner.Graph | None, planning: jax.Array, rows: HighRow
+        self, state: LearnerState, planning: jax.Array, rows: HighRow, key: jax.Array
     ) -> tuple[jax.Array, td3.Info]:
         """Return the pseudo-landmarks of sampled states [B, G], and statistics of the selection."""
-        if graph is None:
+        if not self.config.uses_landmarks:
             return rows.achieved, {}
+        guide = partial(self._guide, state, key)
         query = planner.Query(rows.observation, rows.achieved, rows.desired)
-        guide = partial(planner.guide, self.config.landmarks, self.distance(state), graph)
         return jax.lax.cond(planning, guide, partial(_unguided, guide), query)
+
+    def _guide(self, state: LearnerState, key: jax.Array, query: planner.Query) -> tuple[jax.Array, td3.Info]:
+        """Return pseudo-landmarks by landmarks that are sampled anew (appendix, algorithm table)."""
+        return planner.guide(self.config.landmarks, self.distance(state), self.graph(state, key), query)
 
     # --- Novelty ---
 

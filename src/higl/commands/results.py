@@ -1,4 +1,4 @@
-"""`higl results`: collect results of runs and write the results page."""
+"""`higl results`: collect results of runs, write the results page and draw figures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from higl.commands.arguments import Argument, Folder, Switch
-from higl.commands.command import command, group
+from higl.commands.command import PICTURES, check_suffix, command, group
 from higl.commands.trust import TrustOptions, allow_module, import_task_module
 from higl.errors import SettingsError
 from higl.text import counted
@@ -34,14 +34,35 @@ class AddOptions(TrustOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """Write the results page."""
+    """Write the results page, and the short table of the README."""
 
     results: Folder = Path("results")
     """Folder of the results."""
     page: Annotated[Path | None, Argument(metavar="FILE", default="docs/results.md of higl's repository")] = None
     """Page to write."""
+    summary: Annotated[Path | None, Argument(metavar="FILE", default="README.md, if no page is given")] = None
+    """Page with the marks between which the short table stands."""
     check: Switch = False
     """Write nothing; fail if the page is not up to date."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureOptions:
+    """Draw figures of the paper from results/, each with all seeds that are there.
+
+    Without a name: the figures of the documentation that have runs, into the folder of pictures.
+    """
+
+    names: Annotated[tuple[str, ...], Argument(positional=True, metavar="NAME", default="those of the docs")] = ()
+    """Sweeps to draw side by side, such as `fig4a fig4b fig4c`; `higl sweep list` lists them."""
+    results: Folder = Path("results")
+    """Folder of the results."""
+    figure: Annotated[Path | None, Argument(alias="-o", metavar="FILE", default="NAME.png")] = None
+    """File to write: png, svg or pdf. Only with a name."""
+    images: Folder = Path("docs/images")
+    """Folder of the documentation's pictures. Only without a name."""
+    check: Switch = False
+    """Write nothing; fail if a picture of the documentation is not up to date."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,19 +81,24 @@ def add(options: AddOptions) -> int:
     """Add runs to the results."""
     from higl.sweep.results import add_run, add_test
 
-    if options.test < 0:
-        raise SettingsError(f"--test {options.test}: expected a number 0 or more")
+    check_test(options.test)
     for run in options.runs:
         if options.test:
-            _allow_task(run, trust=options.trust)
+            allow_task(run, trust=options.trust)
         place = add_run(run, options.results, variant=options.variant, partial=options.partial)
         if options.test:
-            add_test(place, _tested(run, options.test))
+            add_test(place, tested(run, options.test))
         print(place)
     return 0
 
 
-def _allow_task(run: Path, *, trust: bool) -> None:
+def check_test(episodes: int) -> None:
+    """Reject a negative number of test episodes."""
+    if episodes < 0:
+        raise SettingsError(f"--test {episodes}: expected a number 0 or more")
+
+
+def allow_task(run: Path, *, trust: bool) -> None:
     """Import the module of a run's task if the user trusts it."""
     from higl.run.process import prepare_process
     from higl.run.reading import read_config, tested_in
@@ -83,7 +109,7 @@ def _allow_task(run: Path, *, trust: bool) -> None:
     import_task_module(task)
 
 
-def _tested(run: Path, episodes: int) -> dict[str, Any]:
+def tested(run: Path, episodes: int) -> dict[str, Any]:
     """Return the summary of a run's policy over test episodes."""
     from higl.commands.evaluate import TEST_SEED
     from higl.run.measure import measure_policy
@@ -95,21 +121,64 @@ def _tested(run: Path, episodes: int) -> dict[str, Any]:
 
 @command("results table", TableOptions)
 def table(options: TableOptions) -> int:
-    """Write or check the page."""
-    from higl.sweep.results_page import COMMAND, make_page, write_page
+    """Write or check the page and the short table."""
+    from higl.sweep.results_page import COMMAND, make_page
+    from higl.sweep.summary_table import make_table, with_table
 
     _check_folder(options.results)
     file = options.page or Path("docs/results.md")
     if options.page is None and not file.is_file():
         raise SettingsError(f"{file} is not here: name the page to write, --page FILE")
-    if not options.check:
-        print(f"{file}: {'written' if write_page(options.results, file) else 'already up to date'}")
+    texts = {file: make_page(options.results)}
+    summary = options.summary or (Path("README.md") if options.page is None else None)
+    if summary is not None and (options.summary or summary.is_file()):
+        texts[summary] = with_table(_read(summary), make_table(options.results))
+    outdated = {path: text for path, text in texts.items() if _read(path) != text}
+    for path in texts:
+        if not options.check:
+            _write(path, outdated.get(path))
+        elif path in outdated:
+            print(f"higl results: {path} is not up to date: `{COMMAND}` writes it", file=sys.stderr)
+    return 1 if options.check and outdated else 0
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _write(path: Path, text: str | None) -> None:
+    """Write a page if there is a new text for it, and say so."""
+    if text is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    print(f"{path}: {'already up to date' if text is None else 'written'}")
+
+
+@command("results figure", FigureOptions)
+def figure(options: FigureOptions) -> int:
+    """Draw the figures of some sweeps, or draw or check those of the documentation."""
+    from higl.sweep.results_figure import documented, entries_of, is_current, read_folders, save_entries
+
+    _check_folder(options.results)
+    folders = read_folders(options.results)
+    if options.names:
+        out = options.figure or Path(f"{options.names[0]}.png")
+        check_suffix(out, PICTURES)
+        print(f"{out}: {counted(save_entries(folders, entries_of(options.names), out), 'run')}")
         return 0
-    page = file.read_text(encoding="utf-8") if file.is_file() else None
-    if page != make_page(options.results):
-        print(f"higl results: {file} is not up to date: `{COMMAND}` writes it", file=sys.stderr)
-        return 1
-    return 0
+    if options.figure is not None:
+        raise SettingsError(f"-o {options.figure}: which figure? `higl sweep list` lists them")
+    outdated = []
+    for name, entries in documented(folders).items():
+        path = options.images / f"{name}.png"
+        if is_current(folders, entries, path):
+            continue
+        outdated.append(path)
+        if options.check:
+            print(f"higl results: {path} is not up to date: `higl results figure` draws it", file=sys.stderr)
+        else:
+            print(f"{path}: {counted(save_entries(folders, entries, path), 'run')}")
+    return 1 if options.check and outdated else 0
 
 
 def _check_folder(results: Path) -> None:
@@ -135,10 +204,11 @@ def check(options: CheckOptions) -> int:
 
 results = group(
     "results",
-    "Collect results of runs in a repository and write the results page.",
+    "Collect results of runs in a repository, write the results page, draw figures.",
     {
         "add": (add, "copy settings, evaluations and facts of runs into results/"),
         "check": (check, "name runs whose settings differ from the preset of today"),
-        "table": (table, "write docs/results.md from results/, or check that it is up to date"),
+        "figure": (figure, "draw the paper's figures from results/, or check that they are up to date"),
+        "table": (table, "write docs/results.md and the README's table from results/, or check them"),
     },
 )

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from higl.commands.arguments import Argument, Cores, Folder, Switch
 from higl.commands.command import PICTURES, check_checkpoint_minutes, check_suffix, command, group
+from higl.commands.results import allow_task, check_test, tested
 from higl.commands.trust import TrustOptions, allow_module
 from higl.errors import RunFolderError, SettingsError
 from higl.run.files import CHECKPOINT_MINUTES
@@ -113,11 +114,13 @@ class FigureOptions(PlanOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectOptions(PlanOptions):
+class CollectOptions(PlanOptions, TrustOptions):
     """Copy the small text files of a sweep's finished runs into results/."""
 
     results: Folder = Path("results")
     """Folder of the results."""
+    test: int = 0
+    """Also measure each policy over this many test episodes, as `higl results add` does."""
 
 
 def _plan(options: PlanOptions) -> tuple[Entry, list[PlannedRun]]:
@@ -263,18 +266,24 @@ def draw_entry(options: FigureOptions) -> int:
 @command("sweep collect", CollectOptions)
 def collect_entry(options: CollectOptions) -> int:
     """Copy the results of an entry's finished runs; one that cannot be copied does not stop the others."""
+    check_test(options.test)
     _, plan = _plan(options)
     from higl.errors import ResultsError
-    from higl.sweep.results import add_run
+    from higl.sweep.results import add_run, add_test
 
     done = [run for run in plan if read_status(run).done]
     failed = []
     for run in done:
         # A run may derive a setting that the catalogue gives another one, so it is named after the catalogue.
         variant = variant_name(run.config) if run.derives else None
+        if options.test:
+            allow_task(run.folder, trust=options.trust)
         try:
             # A run with enough steps for the sweep may have been stopped on its way to more.
-            print(add_run(run.folder, options.results, variant=variant, partial=True))
+            place = add_run(run.folder, options.results, variant=variant, partial=True)
+            if options.test:
+                add_test(place, tested(run.folder, options.test))
+            print(place)
         except (ResultsError, RunFolderError, OSError) as error:
             failed.append(f"{run.name}: {error}")
     print(f"{len(done) - len(failed)} of {len(plan)} runs are finished and in {options.results}")

@@ -16,11 +16,12 @@ from higl.figures.panels import (
     PROGRESS,
     UNMEASURED,
     Panel,
+    Reference,
     evaluation_panels,
     metric_panels,
     stage_times,
 )
-from higl.figures.style import dashes, stage_colour
+from higl.figures.style import EMPTY, dashes, stage_colour
 from higl.run.reading import Run
 from higl.text import steps_text
 
@@ -34,6 +35,8 @@ Show = Literal["success", "return", "explored", "progress", "losses"]
 _SHORT_LABEL = 34
 # Characters of a line above the axes.
 _TITLE_WIDTH = 48
+# Above this success rate the text of a published result stands below its line.
+_HIGH = 0.85
 # Long enough handles to show dashes beside a mark.
 _LEGEND: Any = {"fontsize": "small", "frameon": False, "handlelength": 4.0}
 
@@ -91,6 +94,8 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
         axes.plot([], [], lw=1.9, label=curve.label, **look, **(mark if len(points) else {}))
         low, high = (edge if panel.limits is None else np.clip(edge, *panel.limits) for edge in (curve.low, curve.high))
         axes.fill_between(curve.steps, low, high, color=curve.colour, alpha=0.18, lw=0)
+    for reference in panel.references:
+        _draw_reference(axes, reference)
     axes.set(xlabel="environment steps", ylabel=panel.quantity)
     axes.set_title(textwrap.fill(panel.title, _TITLE_WIDTH, break_on_hyphens=False), fontsize="medium")
     axes.xaxis.set_major_formatter(lambda value, _: steps_text(value))
@@ -101,7 +106,21 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
         low, high = panel.limits
         axes.set_ylim(low - 0.02 * (high - low), high + 0.04 * (high - low))
     if panel.is_empty:
-        axes.text(0.5, 0.5, "no data yet", transform=axes.transAxes, ha="center", color="#777777")
+        axes.set_facecolor(EMPTY)
+        axes.grid(visible=False)
+        axes.text(0.5, 0.5, "no data yet", transform=axes.transAxes, ha="center", color="#666666")
+
+
+def _draw_reference(axes: Axes, reference: Reference) -> None:
+    """Draw a published result: a dotted line, and its text above the line or, near the top, below it."""
+    from matplotlib.patheffects import withStroke
+
+    axes.axhline(reference.value, color=reference.colour, ls=(0, (1, 2)), lw=1.2, zorder=1.5)
+    offset, va = (-0.03, "top") if reference.value > _HIGH else (0.01, "bottom")
+    outline = [withStroke(linewidth=2, foreground="white")]
+    look: Any = {"fontsize": "small", "color": reference.colour, "path_effects": outline, "zorder": 4}
+    place: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": va}
+    axes.text(0.99, reference.value + offset, reference.text, **look, **place)
 
 
 def draw_times(runs: Sequence[Run]) -> Figure | None:
@@ -148,11 +167,11 @@ def make_curves(
     return draw_curves(panels, title) if panels else None
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure as png, svg or pdf; the same data give the same file."""
+def save(figure: Figure, path: Path, note: str | None = None) -> None:
+    """Write a figure as png, svg or pdf; the same data give the same file. A png keeps the note, if there is one."""
     import matplotlib
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    no_date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(path.suffix[1:].lower())
+    more = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Description": note} if note else None}
     with matplotlib.rc_context({"svg.hashsalt": "higl", "svg.fonttype": "none"}):
-        figure.savefig(path, dpi=160, metadata=no_date)
+        figure.savefig(path, dpi=160, metadata=more.get(path.suffix[1:].lower()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,7 +20,7 @@ from higl.figures.statistics import (
     smooth,
     stratified_bootstrap,
 )
-from higl.figures.style import mark_shape, variant_colour
+from higl.figures.style import mark_shape, variant_colour, variant_hue
 from higl.run.naming import algorithm_title
 from higl.run.reading import Columns, Run
 from higl.text import counted, steps_text
@@ -54,6 +54,8 @@ _SPREADS = {
 }
 # Points of a training curve.
 _BINS = 100
+# Variants of one algorithm for which a comparison uses different hues.
+_MANY_VARIANTS = 3
 # Marks on a curve as long as its panel.
 _MARKS = 5
 
@@ -72,6 +74,7 @@ class Curve:
         high: upper end of the band, [N].
         count: seeds behind each point, [N].
         seeds: seeds of the group.
+        hue: colour of the line, if not the algorithm's.
     """
 
     label: str
@@ -83,16 +86,31 @@ class Curve:
     high: np.ndarray
     count: np.ndarray
     seeds: int
+    hue: str | None = None
 
     @property
     def colour(self) -> str:
         """Colour of the line."""
-        return variant_colour(self.algo, self.variant)
+        return self.hue or variant_colour(self.algo, self.variant)
 
     @property
     def mark(self) -> tuple[tuple[float, float], ...]:
         """Corners of its marks, in a circle of radius 1."""
         return mark_shape(self.algo, self.variant)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A published result: a horizontal line in the colour of its algorithm, with a text."""
+
+    text: str
+    algo: str
+    value: float
+
+    @property
+    def colour(self) -> str:
+        """Colour of line and text."""
+        return variant_colour(self.algo, 0)
 
 
 @dataclass(frozen=True)
@@ -106,6 +124,8 @@ class Panel:
         statistic: what line and band are.
         smoothing: how every curve was averaged over steps.
         limits: range of the y axis; None to fit the curves.
+        references: published results.
+        missing: names of curves that have no runs yet.
     """
 
     title: str
@@ -114,6 +134,8 @@ class Panel:
     statistic: str
     smoothing: str
     limits: tuple[float, float] | None = None
+    references: tuple[Reference, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @property
     def note(self) -> str:
@@ -188,6 +210,28 @@ def evaluation_panels(
     if iqm and len(panels) > 1:
         panels.append(method.panel(f"All {len(panels)} tasks", _curves_over_tasks(groups, method), one_seed=one_seed))
     return panels
+
+
+def comparison_panel(
+    title: str, runs: Mapping[str, Sequence[Run]], smoothing: Smoothing, references: Sequence[Reference] = ()
+) -> Panel:
+    """Return a panel of success with one curve for each name that has runs, in this order: mean and deviation.
+
+    The names decide what belongs together, whatever else differs in the settings of the runs.
+    """
+    groups: list[Group] = []
+    for name, members in runs.items():
+        if members:
+            algo = members[0].algo
+            number = sum(group.algo == algo for group in groups)
+            groups.append(Group(title, algo, name, number, tuple(members)))
+    method, grid = _Method("success", smoothing, "std", iqm=False), _grid(groups)
+    curves = [replace(_curve(group, grid, method), label=group.label) for group in groups]
+    if max((curve.variant for curve in curves), default=0) >= _MANY_VARIANTS - 1:  # shades would look alike
+        curves = [replace(curve, hue=variant_hue(curve.variant)) if curve.algo == "higl" else curve for curve in curves]
+    panel = method.panel(title, curves, one_seed=all(curve.seeds == 1 for curve in curves))
+    missing = tuple(name for name, members in runs.items() if not members)
+    return replace(panel, references=tuple(references), missing=missing)
 
 
 def automatic_smoothing(runs: Sequence[Run]) -> Smoothing:

@@ -7,6 +7,8 @@ import math
 
 _ALGORITHM_COLOURS = {"higl": "#0072B2", "hrac": "#D55E00", "hiro": "#009E73"}
 _OTHER_ALGORITHM = "#7A5195"
+# Hues for three or more variants of one algorithm in a figure that compares little else; none is HRAC's.
+_HUES = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 # Dash patterns of an algorithm's variants, in points.
 _DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
 
@@ -22,6 +24,8 @@ _MARKS = tuple(_polygon(*shape) for shape in ((24, 0), (4, 45), (3, 90), (4, 0),
 VISITED, COVERAGE, NOVELTY = "#9AA3AD", "#0072B2", "#D6301D"
 STATE, GOAL, SUBGOAL, PSEUDO, PATH, EDGE = "#111111", "#009E73", "#B8860B", "#7A5195", "#111111", "#8894A0"
 WALL, FLOOR = "#4A5463", "#F6F7F9"
+EMPTY = "#F1F2F4"
+"""Background of axes without data."""
 
 _STAGE_COLOURS = {
     "low": "#0072B2",
@@ -55,6 +59,11 @@ def lighter(colour: str) -> str:
 def variant_colour(algo: str, variant: int) -> str:
     """Return the colour of a curve: one hue for each algorithm, a different lightness for each variant."""
     return _shifted(_ALGORITHM_COLOURS.get(algo, _OTHER_ALGORITHM), (0.0, 0.22, -0.12, 0.34)[variant % 4])
+
+
+def variant_hue(variant: int) -> str:
+    """Return the colour of a curve in a figure about the variants of one algorithm: another hue for each."""
+    return _HUES[variant % len(_HUES)]
 
 
 def mark_shape(algo: str, variant: int) -> tuple[tuple[float, float], ...]:

@@ -86,6 +86,16 @@ def aggregate(scores: Sequence[float]) -> Aggregate:
     return Aggregate(float(np.mean(scores)), deviation, stratified_iqm([scores]))
 
 
+def mean_success(scores: Sequence[float], draws: int = BOOTSTRAP_DRAWS, seed: int = 0) -> Statistic:
+    """Return the mean over seeds with its bootstrap interval, which is too narrow if there are only a few seeds."""
+    found = np.asarray(scores, float)
+    if len(found) < 2:  # resampling a single seed always returns it
+        return Statistic(float(found.mean()), np.nan, np.nan)
+    rng = np.random.default_rng(seed)
+    low, high = percentile_interval(found[rng.integers(len(found), size=(draws, len(found)))].mean(axis=1))
+    return Statistic(float(found.mean()), float(low), float(high))
+
+
 def stratified_iqm(strata: Sequence[Sequence[float]]) -> Statistic:
     """Return the interquartile mean over all seeds of all tasks; the bootstrap resamples seeds within their task.
 

@@ -27,7 +27,7 @@ Draw = Literal["curves", "landmarks"]
 MAX_SEEDS = 1_000
 """Largest number of seeds of a curve. Larger numbers are assumed to be typos."""
 
-_ENTRY_KEYS = ("title", "preset", "steps", "seeds", "tasks", "variants", "settings", "draw")
+_ENTRY_KEYS = ("title", "preset", "steps", "seeds", "tasks", "variants", "settings", "draw", "claim", "better")
 _TASK_KEYS = ("task", "reward", "steps")
 # The entry's `tasks` and `seeds` determine these settings.
 _NOT_SETTINGS = ("task", "reward", "seed")
@@ -55,7 +55,10 @@ class Variant:
 
 @dataclass(frozen=True)
 class Entry:
-    """A figure: every variant on every task."""
+    """A figure: every variant on every task.
+
+    `claim` is what the figure is said to show; then the first of each pair of variants in `better` learns faster.
+    """
 
     name: str
     title: str
@@ -63,6 +66,8 @@ class Entry:
     variants: tuple[Variant, ...]
     preset: Preset = "best"
     draw: Draw = "curves"
+    claim: str = ""
+    better: tuple[tuple[str, str], ...] = ()
 
     def given(self, task: EntryTask, variant: Variant, seed: int, more: Mapping[str, Any]) -> Layer:
         """Return the settings that the entry specifies for one run, overridden by `more`."""
@@ -122,6 +127,8 @@ def _read_entry(where: str, name: str, table: Any) -> Entry:
         variants=_variants(where, table.get("variants"), common, seeds),
         preset=_choice(where, "preset", table.get("preset", "best"), Preset),
         draw=_choice(where, "draw", table.get("draw", "curves"), Draw),
+        claim=_text(where, "claim", table["claim"]) if "claim" in table else "",
+        better=_pairs(where, table.get("better", []), table["variants"]),
     )
     _check_configs(where, entry)
     return entry
@@ -137,6 +144,14 @@ def _variants(where: str, tables: Any, common: Layer, seeds: tuple[int, ...]) ->
         own_seeds = _seeds(place, own.pop("seeds")) if "seeds" in own else seeds
         found.append(Variant(name, common | _settings(place, own), own_seeds))
     return tuple(found)
+
+
+def _pairs(where: str, value: Any, variants: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    pairs = value if isinstance(value, list) else [value]
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2 or not all(name in variants for name in pair):
+            raise CatalogueError(f'{where}: better: expected pairs of variants such as ["A", "B"], not {pair!r}')
+    return tuple((better, worse) for better, worse in pairs)
 
 
 def _task(where: str, table: Any, steps: int | None) -> EntryTask:

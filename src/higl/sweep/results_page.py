@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,12 +24,15 @@ from higl.sweep.aggregate import (
     steps_to,
     stratified_iqm,
 )
+from higl.sweep.catalogue import Entry, read_catalogue
+from higl.sweep.claims import Finding, findings
+from higl.sweep.published import published
 from higl.sweep.results import Result, read_results
+from higl.sweep.results_figure import documented, read_folders
 from higl.text import counted, duration, steps_text
 
 COMMAND = "higl results table"
 TEMPLATE = Path(__file__).with_name("results.md.jinja")
-PUBLISHED = Path(__file__).with_name("published.toml")
 
 Row = list[str]
 
@@ -80,27 +82,19 @@ class SeedGroup:
         return [self, *(replace(self, results=longer).parts() if longer else [])]
 
 
-def write_page(results: Path, page: Path) -> bool:
-    """Write the page; return whether it changed."""
-    text = make_page(results)
-    if page.is_file() and page.read_text(encoding="utf-8") == text:
-        return False
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(text, encoding="utf-8")
-    return True
-
-
 def make_page(results: Path) -> str:
     """Return the page as Markdown. It depends on the results alone."""
     found = [result for result in read_results(results) if result.curve.last]
-    groups = _group(found)
+    groups, folders = _group(found), read_folders(results)
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         command=COMMAND,
         window=steps_text(FINAL_WINDOW),
+        figures={name: _caption(entries) for name, entries in documented(folders).items()},
         tasks=_task_tables(groups),
+        findings=[_finding_row(finding) for finding in findings(read_catalogue(), folders)],
         comparison=_comparison(groups),
         runs=[_run_row(result) for result in found],
     )
@@ -112,6 +106,20 @@ def _group(results: Sequence[Result]) -> list[SeedGroup]:
         groups.setdefault(result.path.parent, []).append(result)
     made = [SeedGroup(tuple(members)) for members in groups.values()]
     return sorted(made, key=lambda g: (g.first.task, ALGORITHM_ORDER.index(g.first.config.algo), g.first.variant))
+
+
+# --- Figures and what they show -------------------------------------------------------------------------------------
+
+
+def _caption(entries: Sequence[Entry]) -> str:
+    return "; ".join(entry.title for entry in entries)
+
+
+def _finding_row(finding: Finding) -> Row:
+    scores = {name: values for name, values in finding.scores.items() if values}
+    areas = ", ".join(f"{name}: {np.mean(values):.0%} ({len(values)})" for name, values in scores.items())
+    entry = finding.entry
+    return [f"`{entry.name}`", finding.task, entry.claim, areas, steps_text(finding.steps), finding.verdict]
 
 
 # --- Tasks ----------------------------------------------------------------------------------------------------------
@@ -161,10 +169,8 @@ def _reported(result: Result) -> str:
         return ""
     config = result.config
     variant = "" if result.variant == config.preset == "paper" else result.variant
-    values = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))["value"]
-    wanted = (config.task, config.reward, config.algo, variant)
-    fitting = [v for v in values if (v["task"], v["reward"], v["algo"], v.get("variant", "")) == wanted]
-    return "; ".join(f"{100 * v['success']:g}% at {steps_text(v['steps'])} ({v['source']})" for v in fitting)
+    values = published(config.task, config.reward, config.algo, variant)
+    return "; ".join(f"{100 * v.success:g}% at {steps_text(v.steps)} ({v.source})" for v in values)
 
 
 # --- HIGL over HRAC -------------------------------------------------------------------------------------------------
