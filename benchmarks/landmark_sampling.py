@@ -139,7 +139,7 @@ def costs(learner: Any) -> dict[str, float]:
     from higl.algo.landmarks import sample_landmarks
     from higl.run.timing import best_time
 
-    config, stages, batch = learner.config.landmarks, learner.stages, learner.config.high.batch_size
+    config, stages, batch = learner.config.landmarks, learner.stages, learner.config.batch_size
     query = jax.tree.map(lambda column: column[:batch], _query(learner))
     total = config.coverage + config.novelty
     fixed = jax.jit(stages.graph)(learner.state, jax.random.key(0))
