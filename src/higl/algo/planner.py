@@ -23,9 +23,9 @@ from higl.settings.config import LandmarksConfig
 _CUT_PENALTY = 1e3
 # Cost of a pair whose weight was not computed: the last resort.
 UNWEIGHED = 2.0**40
-# Most promising landmarks connected to each state and goal. The paper's graph is complete; weighing all edges took 5 of
-# the 8 seconds of an episode. With 15, another landmark was selected for 0.1% of the states (docs/performance.md).
-NEIGHBOURS = 20
+# Most promising landmarks connected to each state and goal: all of 20 + 20, as in the paper's complete graph. With 20,
+# another landmark was selected for 9% of the states (docs/performance.md); 60 + 60 would cost three times as much.
+NEIGHBOURS = 40
 
 # (observation [P, O], achieved [P, G], target [P, G]) -> distance [P]
 Distance = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
