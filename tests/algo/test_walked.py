@@ -12,7 +12,17 @@ import pytest
 from scipy.sparse.csgraph import dijkstra
 from support.arrays import differing
 
-from higl.algo.walked import Chart, WalkedMap, Walker, follow, guessed_edges, is_stuck, last_landmark, with_nearby
+from higl.algo.walked import (
+    Chart,
+    WalkedMap,
+    Walker,
+    follow,
+    guessed_edges,
+    is_stuck,
+    last_landmark,
+    last_or_source,
+    with_nearby,
+)
 
 # All worlds: 0.1 per step, so that a segment of ten steps leads one unit far, and the first radius is 0.3.
 STEP, PERIOD = 0.1, 10
@@ -553,3 +563,59 @@ def test_a_map_without_landmarks_has_an_empty_chart():
     assert chart.points.shape == (0, 3)
     assert len(chart.start) == len(chart.end) == len(chart.steps) == len(chart.visits) == 0
     assert chart.speed > 0
+
+
+# --- Goals that were reached ------------------------------------------------------------------------------------------
+
+# A long way from above a wall to below it, and a goal in the wall, to which the start of the way is closer.
+DETOUR = line((0.0, 2.2), (6.0, 2.2), (6.0, 0.0), (0.0, 0.0))
+IN_WALL = np.array([0.0, 1.2], np.float32)
+
+
+def around(*, reached: bool, places: int = 400, times: int = 1) -> WalkedMap:
+    """Return a map of the way, at whose end the goal was reached or not."""
+    grown, targets = WalkedMap(places, 2, PERIOD), DETOUR[PERIOD::PERIOD]
+    for _ in range(times):
+        goal = (len(DETOUR) - 1, IN_WALL) if reached else None
+        grown.add_episode(DETOUR, targets, np.arange(len(targets) + 1) * PERIOD, goal)
+    return grown
+
+
+def found_from_start(chart: Chart, goal: np.ndarray, find: Any = last_or_source) -> tuple[np.ndarray, bool]:
+    """Return the landmark from which to go straight to a goal, for a body at the start, and whether it is known."""
+    lengths, _ = shortest(chart, nearest(chart, 0.0, 2.2))
+    way = np.array([lengths.get(node, np.inf) for node in range(len(chart.points))])
+    last, known = find(chart, chart.vain, way, goal)
+    return chart.points[last], known
+
+
+def test_a_goal_off_the_map_is_known_where_it_was_reached():
+    point, known = found_from_start(around(reached=False).chart(), IN_WALL)
+    assert not known
+    assert point[1] > 2.0
+    chart = around(reached=True).chart()
+    point, known = found_from_start(chart, IN_WALL)
+    assert known
+    assert np.linalg.norm(point) < 0.3
+
+
+def test_a_goal_is_not_known_because_one_far_from_it_was_reached():
+    chart = around(reached=True).chart()
+    assert not found_from_start(chart, IN_WALL + 1.1 * chart.radius)[1]
+
+
+def test_only_tests_go_to_where_a_goal_was_reached(monkeypatch):
+    walker = Walker(around(reached=True).chart(), PERIOD).see(DETOUR[0])
+    walker.cautious = True  # no straight line is tried any more
+    target, _ = walker.target(DETOUR[0], IN_WALL, None)
+    assert target[0] > 0.5  # along the way, and not down into the wall
+    monkeypatch.setattr("higl.algo.walked.last_or_source", None)  # an exploring episode would fail if it called it
+    walker.target(DETOUR[0], IN_WALL, np.random.default_rng(0))
+
+
+def test_landmarks_of_reached_goals_follow_merging():
+    grown = around(reached=True, places=24, times=3)
+    assert grown.radius > 0.3  # it was full
+    assert grown.present[grown.sources].all()
+    chart = grown.chart()
+    assert np.linalg.norm(chart.points[chart.sources], axis=1).max() <= 1.5 * chart.radius

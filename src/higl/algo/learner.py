@@ -355,7 +355,9 @@ class Learner:
         else:
             starts, _ = episode.segments
             targets = subgoal_target(config.high.subgoals, episode.subgoal[starts], episode.achieved[starts])
-            self.map.add_episode(episode.achieved, targets, np.append(starts, len(episode)))
+            first = episode.steps_to_success
+            reached = None if first is None else (first, episode.desired[first])
+            self.map.add_episode(episode.achieved, targets, np.append(starts, len(episode)), reached)
         if config.low.normalise:
             seen = updated_statistics(jax.device_get(state.seen), episode.observation)
             state = state._replace(seen=jax.tree.map(jnp.asarray, seen))

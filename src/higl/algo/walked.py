@@ -74,6 +74,8 @@ _PATIENCE = 4
 # Exploration: noise on stops in multiples of their least distance, segments of roaming, those in one direction, the
 # share of directions that are the goal's, visits that double the rest of the way, the spread in choosing a frontier.
 _NOISE, _ROAMING, _STRAIGHT, _GOALWARD, _FAMILIAR, _SPREAD = 0.4, 12, 4, 0.3, 10.0, 0.7
+# Goals that were reached: the latest so many are remembered.
+_GOALS = 1_000
 # Share of the episodes with an unknown goal that go to the frontier instead of straight on.
 _ADVENTUROUS = 0.5
 
@@ -82,7 +84,8 @@ class Chart(NamedTuple):
     """What acting reads of a map: landmarks [N, G], segments spent there [N], and those that were stuck there [N].
 
     The walked edges: `start` [E], `end` [E], `steps` [E] (time of a good segment). `speed` []: distance per step of a
-    good segment. `radius` []: the radius of a landmark. `horizon` []: steps of the longest episode.
+    good segment. `radius` []: the radius of a landmark. `horizon` []: steps of the longest episode. `goals` [K, G]:
+    goals that were reached, and `sources` [K]: the landmarks at which they were.
     """
 
     points: np.ndarray
@@ -94,6 +97,8 @@ class Chart(NamedTuple):
     speed: np.ndarray
     radius: np.ndarray
     horizon: np.ndarray
+    goals: np.ndarray
+    sources: np.ndarray
 
 
 class WalkedMap:
@@ -112,6 +117,8 @@ class WalkedMap:
         self.gains = np.zeros(0, np.float32)
         self.radius = np.zeros((), np.float32)
         self.horizon = np.zeros((), np.float32)
+        self.goals = np.zeros((0, goal_size), np.float32)
+        self.sources = np.zeros(0, np.int32)
 
     def __len__(self) -> int:
         return int(self.present.sum())
@@ -143,14 +150,23 @@ class WalkedMap:
             np.asarray(self.speed, np.float32),
             self.radius.copy(),
             self.horizon.copy(),
+            self.goals,
+            number[self.sources].astype(np.int32),
         )
 
     # --- Growing ---
 
-    def add_episode(self, achieved: np.ndarray, targets: np.ndarray, ends: np.ndarray) -> None:
+    def add_episode(
+        self,
+        achieved: np.ndarray,
+        targets: np.ndarray,
+        ends: np.ndarray,
+        reached: tuple[int, np.ndarray] | None = None,
+    ) -> None:
         """Add a trajectory [T + 1, G], the points that its segments were asked for [S, G], and their ends [S + 1].
 
-        A segment leads from one of the ends to the next; they are places in the trajectory.
+        A segment leads from one of the ends to the next; they are places in the trajectory. `reached` is where in the
+        trajectory a goal [G] was first reached, and that goal.
         """
         lengths = np.linalg.norm(np.diff(achieved[ends], axis=0), axis=1) / np.maximum(np.diff(ends), 1)
         self.moves = np.concatenate([self.moves, lengths.astype(np.float32)])[-_RECENT:]
@@ -161,6 +177,10 @@ class WalkedMap:
         self.horizon = np.maximum(self.horizon, np.float32(len(achieved) - 1))
         nodes = self._track(achieved)
         self._judge(nodes[ends], achieved[ends], targets)
+        if reached is not None:
+            place, goal = reached
+            self.goals = np.concatenate([self.goals, goal[None]])[-_GOALS:].astype(np.float32)
+            self.sources = np.append(self.sources, nodes[place])[-_GOALS:].astype(np.int32)
 
     def _track(self, achieved: np.ndarray) -> np.ndarray:
         """Find or make the landmark of each point of a trajectory [T + 1, G]: [T + 1]. Count edges and visits."""
@@ -209,6 +229,7 @@ class WalkedMap:
         while len(self) > (1 - _ROOM) * len(self.present):
             self.radius = np.asarray(self.radius * _GROWTH, np.float32)
             moved = self._merge()[moved]
+        self.sources = moved[self.sources].astype(np.int32)
         return moved
 
     def _merge(self) -> np.ndarray:
@@ -244,6 +265,7 @@ class WalkedMap:
 
     _SAVED = (
         "points", "present", "visits", "vain", "crossings", "attempts", "stuck", "moves", "gains", "radius", "horizon",
+        "goals", "sources",
     )  # fmt: skip
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -300,6 +322,19 @@ def last_landmark(chart: Chart, vain: np.ndarray, way: np.ndarray, desired: np.n
         return int(np.argmin(np.where(within, way + rest, np.inf))), True
     rest = away / chart.speed * (1.0 + with_nearby(chart.points, vain) / _DOUBT)
     return int(np.argmin(way + _DETOUR * rest)), False
+
+
+def last_or_source(chart: Chart, vain: np.ndarray, way: np.ndarray, desired: np.ndarray) -> tuple[int, bool]:
+    """Return what `last_landmark` does, but for a goal [G] that was reached before, where it was: of several the best.
+
+    Such a goal may have no landmark within the radius: it lies in a wall, or episodes end before they get closer.
+    """
+    last, known = last_landmark(chart, vain, way, desired)
+    sources = np.unique(chart.sources[_distances(chart.goals, desired) <= chart.radius])
+    if known or not np.isfinite(way[sources]).any():
+        return last, known
+    rest = _distances(chart.points[sources], desired) / chart.speed
+    return int(sources[np.argmin(way[sources] + rest)]), True
 
 
 def with_nearby(points: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -411,7 +446,8 @@ class Walker:
         from scipy.sparse.csgraph import dijkstra
 
         way, before = dijkstra(self.edges, indices=self.node, return_predecessors=True)
-        last, known = last_landmark(self.chart, self.vain, way, desired)
+        find = last_or_source if rng is None else last_landmark  # an exploring episode looks for other ways
+        last, known = find(self.chart, self.vain, way, desired)
         if known and not self.cautious and self._in_sight(achieved, desired, way[last]):
             last = self.node
         self._consult_clock(way[last] + np.linalg.norm(desired - self.chart.points[last]) / self.chart.speed)

@@ -28,7 +28,7 @@ from higl.errors import CheckpointError
 from higl.run.files import flush_folder, write_durably
 from higl.text import timestamp
 
-FORMAT = 6
+FORMAT = 7
 KEPT = 2
 
 _STATE = "state.safetensors"

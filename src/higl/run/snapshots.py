@@ -19,7 +19,7 @@ from higl.algo.episodes import Episode
 from higl.algo.learner import Learner, LearnerState, Stages
 from higl.algo.policy import goal_unit
 from higl.algo.subgoals import subgoal_target
-from higl.algo.walked import Chart, Walker, last_landmark
+from higl.algo.walked import Chart, Walker, last_or_source
 from higl.algo.wander import familiarity
 from higl.envs.maps import Maze
 
@@ -183,7 +183,7 @@ def _walked(chart: Chart, snapshot: Snapshot, unit: np.ndarray) -> Snapshot:
         return found
     walker = Walker(chart, 1).see(snapshot["state"] / unit)
     way, before = dijkstra(walker.edges, indices=walker.node, return_predecessors=True)
-    last, _ = last_landmark(chart, chart.vain, way, snapshot["goal"] / unit)
+    last, _ = last_or_source(chart, chart.vain, way, snapshot["goal"] / unit)
     path = [last]
     while before[path[-1]] >= 0:
         path.append(int(before[path[-1]]))
