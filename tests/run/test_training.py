@@ -300,7 +300,7 @@ def test_failing_environment(tmp_path, task, message):
 def test_nan_while_learning(tmp_path, monkeypatch):
     learn = Learner.learn
 
-    def poisoned(self, episode):
+    def poisoned(self, episode, rewards=None):
         if self.steps == 100:
             state = self.state
             networks = state.low.networks
