@@ -94,10 +94,10 @@ def test_settings_by_part_or_by_dotted_name():
 @pytest.mark.parametrize(
     ("argument", "instead"),
     [
-        ({"policy": "MlpPolicy"}, "low={'hidden': (256, 256)}"),
-        ({"policy_kwargs": {"net_arch": [64, 64]}}, "low={'hidden': (256, 256)}"),
+        ({"policy": "MlpPolicy"}, "hidden=(256, 256)"),
+        ({"policy_kwargs": {"net_arch": [64, 64]}}, "hidden=(256, 256)"),
         ({"gamma": 0.9}, "low={'discount': 0.95}"),
-        ({"tau": 0.01}, "low={'soft_update': 0.005}"),
+        ({"tau": 0.01}, "0.005 for both levels"),
         ({"gradient_steps": 4}, "low={'updates': 2}"),
         ({"learning_starts": 100}, "high={'random_steps': 50_000}"),
         ({"n_envs": 4}, "use num_envs"),
@@ -108,9 +108,17 @@ def test_arguments_of_stable_baselines_say_what_to_write_instead(argument, inste
     (name,) = argument
     with pytest.raises(SettingsError, match=f"^{name} = .*: not a setting of an agent; .*{re.escape(instead)}"):
         agent(**argument)
-    named = instead.partition("{'")[2].partition("'")[0]
-    group = instead.partition("=")[0]
-    assert not named or f"{group}.{named}" in setting_types(Config)
+    group, equals, value = instead.partition("=")
+    named = value.partition("{'")[2].partition("'")[0]
+    told = f"{group}.{named}" if named else group
+    assert not equals or told in [*setting_types(Config), "log_dir"]
+
+
+@pytest.mark.parametrize("arguments", [("MlpPolicy", make), ("MultiInputPolicy",), (make, 0)])
+def test_a_policy_in_front_of_the_environment_says_what_to_write(arguments):
+    options = {"env": make} if len(arguments) == 1 else {}
+    with pytest.raises(SettingsError, match=r"^HIGL\(.*\): write HIGL\(env\), with all other arguments by name"):
+        higl.HIGL(*arguments, **options)
 
 
 def test_unknown_settings_are_rejected():

@@ -2,12 +2,18 @@
 
 import pytest
 
-from higl.text import counted, did_you_mean, duration, number_text, steps_text, tick_text, value_text
+from higl.text import counted, did_you_mean, duration, number_text, progress_text, steps_text, tick_text, value_text
 
 
 @pytest.mark.parametrize(("steps", "text"), [(0, "0"), (950, "950"), (60_000, "60k"), (1_250_000, "1.25M")])
 def test_steps(steps, text):
     assert steps_text(steps) == text
+
+
+@pytest.mark.parametrize(("done", "text"), [(840, "840 of 2.1k"), (2_100, "2.1k"), (2_160, "2.16k")])
+def test_progress_is_never_more_than_planned(done, text):
+    """A run ends with an episode: "2.16k of 2.1k" reads like a mistake."""
+    assert progress_text(done, 2_100) == text
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(42, "42s"), (200, "3m 20s"), (7500, "2h 05m")])

@@ -45,10 +45,10 @@ from higl.settings.presets import has_rewards, is_derived
 _INSTEAD = {
     "task": "give the task's name as the environment",
     "algo": "use higl.HIGL, higl.HRAC or higl.HIRO",
-    "policy": "there is none to choose; low={'hidden': (256, 256)} sets the size of the networks",
-    "policy_kwargs": "low={'hidden': (256, 256)} sets the size of the networks",
+    "policy": "there is none to choose; hidden=(256, 256) sets the size of the networks",
+    "policy_kwargs": "hidden=(256, 256) sets the size of the networks",
     "gamma": "each level has its own: low={'discount': 0.95}",
-    "tau": "each level has its own: low={'soft_update': 0.005}",
+    "tau": "it is fixed, 0.005 for both levels",
     "gradient_steps": "low={'updates': 2} sets the updates per step",
     "learning_starts": "there is none: exploration ends when the low level moves, or at high={'random_steps': 50_000}",
     "n_envs": "use num_envs",
@@ -93,7 +93,19 @@ class Agent:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         shared = inspect.getdoc(Agent) or ""  # so that `help(HIGL)` shows the arguments
+        cls.__signature__ = inspect.signature(cls.__init__.__get__(cls))  # not that of `__new__`
         cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{shared.partition(chr(10) * 2)[2]}"
+
+    def __new__(cls, *positional: Any, **named: Any) -> Self:
+        """Reject `HIGL("MlpPolicy", env)`, as Stable-Baselines3 has it, with what to write instead."""
+        is_policy = bool(positional) and isinstance(positional[0], str) and positional[0].endswith("Policy")
+        if is_policy or len(positional) > 1:
+            given = ", ".join(repr(value) if isinstance(value, str) else "..." for value in positional)
+            raise SettingsError(
+                f"{cls.__name__}({given}): write {cls.__name__}(env), with all other arguments by name, such as "
+                f"seed=0; as to the policy, {_INSTEAD['policy']}"
+            )
+        return super().__new__(cls)
 
     def __init__(
         self,

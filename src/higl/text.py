@@ -15,6 +15,14 @@ def steps_text(steps: float) -> str:
     return f"{steps:.0f}"
 
 
+def progress_text(done: int, planned: int) -> str:
+    """Return how many of the planned steps are done: '840 of 2.1k'; all of them, or more, are '2.16k'.
+
+    A run ends with an episode, so it may do a few steps more than planned.
+    """
+    return steps_text(done) if done >= planned else f"{steps_text(done)} of {steps_text(planned)}"
+
+
 def number_text(number: float) -> str:
     """Return the shortest text that stands for exactly this number: 4, 0.02, 1e-05, 0.1234567."""
     short = f"{number:g}"

@@ -204,3 +204,28 @@ def test_success_at_the_last_step(tmp_path):
     lines = (line.split(",") for line in (folder / "eval.csv").read_text().splitlines())
     (folder / "eval.csv").write_text("".join(",".join(line[:4] + line[5:]) + "\n" for line in lines))
     assert "<dt>at the last step (last 5)</dt><dd>-</dd>" in build_report([read_run(folder)])
+
+
+def test_a_run_that_ended_with_its_last_episode_has_done_its_steps(tmp_path):
+    """It was asked for 99,800 steps and did 100,000."""
+    folder = synthetic_run(tmp_path / "run", snapshots=0)
+    text = (folder / "config.toml").read_text()
+    (folder / "config.toml").write_text(text.replace("steps = 100000", "steps = 99800"))
+    assert "<dt>steps</dt><dd>100k</dd>" in build_report([read_run(folder)])
+    (folder / "config.toml").write_text(text.replace("steps = 100000", "steps = 300000"))
+    assert "<dt>steps</dt><dd>100k of 300k</dd>" in build_report([read_run(folder)])
+
+
+def test_the_legend_explains_what_the_maps_show(tmp_path):
+    """A walked map has no novelty landmarks and no pseudo-landmark."""
+    folder = synthetic_run(tmp_path / "run", snapshots=2)
+    paper = build_report([read_run(folder)])
+    drawn = ("coverage landmark", "novelty landmark", "selected landmark", "pseudo-landmark", "shortest path")
+    assert [f"</svg>{words}</li>" in paper for words in drawn] == [True] * 5
+    for path in (folder / "snapshots").iterdir():
+        snapshot = dict(np.load(path))
+        empty = {"novelty": np.zeros((0, 2)), "pseudo_landmark": np.full(2, np.nan)}
+        np.savez(path, allow_pickle=False, **(snapshot | empty))
+    walked = build_report([read_run(folder)])
+    assert [f"</svg>{words}</li>" in walked for words in drawn] == [True, False, True, False, True]
+    assert 'data-layer="landmarks"' in walked

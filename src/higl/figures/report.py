@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from higl import __version__
 from higl.figures import svg
-from higl.figures.goal_space import goal_size, load_snapshots, projections, success_of
+from higl.figures.goal_space import goal_size, load_snapshots, path_points, points_of, projections, success_of
 from higl.figures.groups import repeated_seeds
 from higl.figures.panels import (
     EXPLORED,
@@ -41,7 +41,7 @@ from higl.run.reading import Columns, Run, notices_of
 from higl.settings.flat import flat_config
 from higl.settings.layers import complete_config
 from higl.settings.presets import preset
-from higl.text import duration, steps_text, value_text
+from higl.text import duration, progress_text, steps_text, value_text
 
 MAX_MOMENTS = 40
 """Largest number of snapshots in a run's slider."""
@@ -51,6 +51,8 @@ _SELECTED = {
     "high/selected_novelty": "share of selections: novelty landmarks",
     "high/selected_goal": "share of selections: the goal itself",
 }
+_LANDMARKS = ("coverage", "novelty")
+_KINDS = (*_LANDMARKS, "selected", "pseudo_landmark", "subgoal", "subgoals")
 _FACTS = {
     "started": "started", "system": "system", "processor": "processor", "cores": "cores", "device": "device",
     "python": "Python", "commit": "commit",
@@ -74,12 +76,20 @@ class Chart:
 
 @dataclass(frozen=True)
 class Maps:
-    """Maps of the goal space: a title for each moment, and a title and an SVG (of all moments) for each map."""
+    """Maps of the goal space: a title for each moment, and a title and an SVG (of all moments) for each map.
+
+    `kinds` names what is drawn at some moment; the legend explains only that.
+    """
 
     moments: list[str]
     drawings: list[tuple[str, Markup]]
-    with_landmarks: bool
+    kinds: frozenset[str]
     free: bool
+
+    @property
+    def with_landmarks(self) -> bool:
+        """Whether there are landmarks."""
+        return not self.kinds.isdisjoint(_LANDMARKS)
 
 
 @dataclass(frozen=True)
@@ -243,9 +253,8 @@ def _run_section(run: Run, key: str) -> RunSection:
 
 def _key_facts(run: Run, times: StageTimes | None, last: str, at_end: str, best: str) -> dict[str, str]:
     planned = run.settings.get("steps")
-    share = f" of {steps_text(planned)}" if isinstance(planned, int) else ""
     facts = {
-        "steps": f"{steps_text(run.last_step)}{share}",
+        "steps": progress_text(run.last_step, planned if isinstance(planned, int) else 0),
         "success (last 5 evaluations)": last,
         "at the last step (last 5)": at_end,
         "success (best 5)": best,
@@ -282,9 +291,9 @@ def _maps(run: Run) -> Maps | None:
     snapshots = load_snapshots(chosen)
     if not snapshots:
         return None
-    with_landmarks = any(len(snapshot.get(kind, ())) for snapshot in snapshots for kind in ("coverage", "novelty"))
+    kinds = _kinds_drawn(snapshots)
     titles: dict[svg.MapKind, str] = {
-        "landmarks": "Landmarks" if with_landmarks else "Visited states",
+        "landmarks": "Landmarks" if kinds.intersection(_LANDMARKS) else "Visited states",
         "paths": "Evaluation episodes",
     }
     shown = projections(run.task, goal_size(snapshots[-1]))
@@ -294,11 +303,14 @@ def _maps(run: Run) -> Maps | None:
             title = title if len(shown) == 1 else f"{title}: {projection.title}"
             drawings.append((title, svg.map_svg(snapshots, projection, kind, f"{title}, {run.title}")))
     return Maps(
-        [_moment_title(snapshot) for snapshot in snapshots],
-        drawings,
-        with_landmarks,
-        run.settings.get("goal") == "none",
+        [_moment_title(snapshot) for snapshot in snapshots], drawings, kinds, run.settings.get("goal") == "none"
     )
+
+
+def _kinds_drawn(snapshots: Sequence[Columns]) -> frozenset[str]:
+    """Return the kinds of points that some snapshot has, and "path" if one has a shortest path."""
+    kinds = {kind for kind in _KINDS if any(len(points_of(snapshot, kind)) for snapshot in snapshots)}
+    return frozenset(kinds | ({"path"} if any(len(path_points(snapshot)) for snapshot in snapshots) else set()))
 
 
 def _moment_title(snapshot: Columns) -> str:

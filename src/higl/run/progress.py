@@ -60,6 +60,11 @@ class Recent:
         return (last - first) / (end - start) if end > start else 0.0
 
     @property
+    def share_done(self) -> str:
+        """Steps so far, of how many; the last episode may go beyond the planned steps, which are then left out."""
+        return f"{self.step:,}" if self.step > self.total else f"{self.step:,} of {self.total:,}"
+
+    @property
     def seconds_left(self) -> float | None:
         """Estimate of the remaining time, None until it is known."""
         return max(0, self.total - self.step) / self.speed if self.speed > 0 else None
@@ -173,7 +178,7 @@ class LiveDisplay(Silent):
         bar.add_row(
             Text(self._name, style="bold", no_wrap=True, overflow="ellipsis"),
             ProgressBar(total=recent.total, completed=min(recent.step, recent.total), width=30),
-            f"{recent.step:,} of {recent.total:,} steps",
+            f"{recent.share_done} steps",
             speed_text(recent),
         )
         facts = Table.grid(padding=(0, 2))
@@ -210,7 +215,7 @@ def episodes_text(recent: Recent) -> str:
 
 def status_line(recent: Recent) -> str:
     """Return the state of a run in one plain line."""
-    return f"step {recent.step:,} of {recent.total:,}: {_EXPLORING}: {episodes_text(recent)}; {speed_text(recent)}"
+    return f"step {recent.share_done}: {_EXPLORING}: {episodes_text(recent)}; {speed_text(recent)}"
 
 
 def speed_text(recent: Recent) -> str:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from higl.run.progress import STATUS_STYLES
 from higl.sweep.plan import PlannedRun, RunStatus, read_status
-from higl.text import duration, steps_text
+from higl.text import duration, progress_text
 
 _REFRESH_SECONDS = 2.0
 _LINE_SECONDS = 60.0
@@ -111,7 +111,7 @@ def runs_table(
         table.add_column(name, justify="right", no_wrap=True)
     for run, status, left in zip(plan, statuses, hours or [None] * len(plan), strict=True):
         cells = [
-            f"{steps_text(status.step)} of {steps_text(run.config.steps)}",
+            progress_text(status.step, run.config.steps),
             f"{min(1.0, status.step / run.config.steps):.0%}",
             "" if status.success is None else f"{status.success:.0%}",
         ]

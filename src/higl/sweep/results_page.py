@@ -29,7 +29,7 @@ from higl.sweep.claims import Finding, findings
 from higl.sweep.published import published
 from higl.sweep.results import Result, read_results
 from higl.sweep.results_figure import documented, read_folders
-from higl.text import counted, duration, steps_text
+from higl.text import counted, duration, progress_text, steps_text
 
 COMMAND = "higl results table"
 TEMPLATE = Path(__file__).with_name("results.md.jinja")
@@ -212,12 +212,11 @@ def _with_interval(statistic: Statistic) -> str:
 
 def _run_row(result: Result) -> Row:
     facts, curve = result.facts, result.curve
-    planned = "" if facts["step"] >= facts["steps"] else f" of {steps_text(facts['steps'])}"
     commits = dict.fromkeys(start.get("commit") for start in facts["starts"])
     return [
         f"`{'/'.join(result.path.parts[-3:])}`",
         facts["status"],
-        steps_text(facts["step"]) + planned,
+        progress_text(facts["step"], facts["steps"]),
         f"{100 * final_success(curve):.1f}%",
         _percent(final_success(result.curve_at_end)),
         f"{curve.success[-1]:.0%}",
