@@ -65,7 +65,8 @@ class Evil:
 @pytest.fixture
 def evil(tmp_path, monkeypatch) -> Evil:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
+    # As `python -m higl` has it, so that an import would succeed.
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     found = Evil(tmp_path, f"evil_{abs(hash(tmp_path))}")
     (tmp_path / f"{found.name}.py").write_text(EVIL.format(name=found.name))
     settings = {name: value for name, value in tiny.SETTINGS.items() if name != "task"}

@@ -51,6 +51,10 @@ _INSTEAD = {
     "tau": "it is fixed, 0.005 for both levels",
     "gradient_steps": "low={'updates': 2} sets the updates per step",
     "learning_starts": "there is none: exploration ends when the low level moves, or at high={'random_steps': 50_000}",
+    "train_freq": "there is none: it learns after each episode; low={'updates': 2} sets the updates per step",
+    "replay_buffer_class": "there is none to choose; buffer_size=1_000_000 sets its size",
+    "replay_buffer_kwargs": "there are none; buffer_size=1_000_000 sets the size of the buffer",
+    "device": "JAX uses a GPU if jax[cuda12] is installed; the variable JAX_PLATFORMS=cpu keeps it off",
     "n_envs": "use num_envs",
     "tensorboard_log": "use learn(..., log_dir='runs/first'): the run folder holds TensorBoard events, too",
 }
