@@ -280,3 +280,10 @@ def test_a_run_from_another(whole, tmp_path, capsys, monkeypatch):
         code, _, err = tell(capsys, "train", tiny.TASK, *words)
         assert (code, err.count("\n")) == (exit_code, 1)
         assert told in err
+
+
+@pytest.mark.parametrize("words", [("--env", "mine:Env-v0"), ("--env=mine:Env-v0",)])
+def test_env_is_the_first_word_and_no_option(words, capsys):
+    """`higl eval` and others have the option."""
+    code, _, err = tell(capsys, "train", *words)
+    assert (code, err) == (2, "higl train: unknown option --env: name the environment first, higl train module:Id\n")

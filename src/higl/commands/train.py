@@ -67,6 +67,8 @@ def _parser(
 @one_line_errors("train")
 def train(arguments: list[str]) -> int:
     """Train a task into a new run folder, or continue the run that is in it."""
+    if any(word.partition("=")[0] == "--env" for word in arguments):  # as the commands that read a run have it
+        raise SettingsError("unknown option --env: name the environment first, higl train module:Id")
     flags = _parser().parse([word for word in arguments if not asks_for_help([word])])
     names = {field.name for field in fields(TrainOptions)}
     options = make_options(TrainOptions, {name: flags.pop(name) for name in names & set(flags)})
