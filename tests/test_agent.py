@@ -492,9 +492,9 @@ def test_several_environments_at_once():
 def test_training_explores_and_evaluation_does_not(monkeypatch):
     explored = []
 
-    def collect(env, policy, seed, *, explore):
+    def collect(env, policy, seed, *, explore, **others):
         explored.append(explore)
-        return collect_episode(env, policy, seed, explore=explore)
+        return collect_episode(env, policy, seed, explore=explore, **others)
 
     for module in ("loop", "measure"):
         monkeypatch.setattr(f"higl.run.{module}.collect_episode", collect)

@@ -122,7 +122,7 @@ def test_checkpoints_that_cannot_be_written(whole, tmp_path):
 # In a mount namespace of its own, so that the small disk is gone with the script, however that ends.
 SMALL_DISK_SCRIPT = """
 set -e
-mount -t tmpfs -o size=512k tmpfs "$DISK"
+mount -t tmpfs -o size=9m tmpfs "$DISK"
 "$PYTHON" -m higl.cli train "$@" --out "$DISK/run" --checkpoint-minutes 0 2> "$RESULT/stderr" > /dev/null & run=$!
 until [ "$(cat "$DISK/run/metrics.jsonl" 2> /dev/null | wc -l)" -ge 3 ]; do kill -0 $run; sleep 0.05; done
 dd if=/dev/zero of="$DISK/filler" bs=1k 2> /dev/null || true

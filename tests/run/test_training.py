@@ -363,7 +363,7 @@ def test_without_a_goal_neither_goals_nor_rewards_matter(tmp_path, changes):
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_random_goals_are_learned_from_as_they_are_and_in_hindsight(tmp_path, num_envs):
     """The buffer of the high level holds each segment once with the goal of its episode, and with later points."""
-    config = settings(goal="none", algo="hrac", task=tiny.REWARDING, num_envs=num_envs, steps=40, high__buffer_size=500)
+    config = settings(goal="none", algo="hrac", task=tiny.REWARDING, num_envs=num_envs, steps=40, buffer_size=500)
     assert train(tmp_path / "run", config) == 0
     state = final(tmp_path / "run")
     size = int(state["high_buffer.size"])
