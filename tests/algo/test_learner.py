@@ -58,6 +58,13 @@ def test_as_many_updates_as_steps_and_segments(trained):
     assert int(learner.state.high_buffer.size) == sum(-(-steps // 5) for steps in LENGTHS)
 
 
+def test_critics_may_have_more_updates_than_the_actor():
+    learner, _ = train(changed(CONFIG, low={"updates": 2, "critic_updates": 3}), lengths=(4, 3))
+    state = learner.state.low
+    assert int(state.actor_optimiser[0].count) == 2 * 7
+    assert int(state.critic_optimiser[1][0].count) == 3 * 2 * 7
+
+
 def test_planning_and_adjacency_start_when_they_are_due(trained):
     """Planning starts at step 40 (the third episode ends at 63), adjacency is trained at step 60."""
     _, metrics = trained

@@ -195,6 +195,19 @@ def test_updates_equal_those_of_the_oracle(changes, pull):
         assert int(state.actor_optimiser[0].count) == 3
 
 
+def test_an_update_of_the_critics_alone_leaves_actor_and_targets():
+    fixed = learner()
+    state = td3.init(fixed, jax.random.key(0))
+    transitions = jax.tree.map(jnp.asarray, batch(0))
+    critics, _ = td3.update_critics(fixed, state, transitions, jax.random.key(10))
+    whole, _ = td3.update(fixed, state, transitions, jax.random.key(10))
+    same = jax.tree.map(np.array_equal, critics.networks.critics, whole.networks.critics)
+    assert all(jax.tree.leaves(same))
+    assert int(critics.actor_optimiser[0].count) == 0
+    kept = (critics.networks.actor, critics.targets), (state.networks.actor, state.targets)
+    assert all(jax.tree.leaves(jax.tree.map(np.array_equal, *kept)))
+
+
 def test_the_oracle_meets_every_branch():
     """The batches of the test above clip noise, clip actions, end episodes and leave the quadratic part of the loss."""
     with jax.enable_x64():

@@ -92,6 +92,7 @@ PAPER: dict[str, tuple[str, Any]] = {
     "low.target_noise": (SILENT, shares(0.2, 0.2, 0.1)),
     "low.target_noise_clip": (SILENT, shares(0.5, 0.5, 0.5)),
     "low.updates": (SILENT, 1),
+    "low.critic_updates": (TABLE_1, 1),
     "low.exchange": (OFF, 0.0),
     "low.normalise": (OFF, False),
     "low.angles": (OFF, ()),

@@ -146,11 +146,18 @@ class Stages:
         return state._replace(low=low), info
 
     def _update_low(self, state: LearnerState, low: td3.TD3State, key: jax.Array) -> tuple[td3.TD3State, td3.Info]:
-        config, scheme = self.config.low, self.config.high.subgoals
+        """Update the critics `low.critic_updates` times, then the actor and the targets."""
+        for extra in range(1, self.config.low.critic_updates):
+            sample_key, update_key = jax.random.split(jax.random.fold_in(key, extra))
+            low, _ = td3.update_critics(self.low, low, self._low_batch(state, sample_key), update_key)
         sample_key, update_key = jax.random.split(key)
-        rows = sample(state.low_buffer, sample_key, self.config.batch_size)
-        rows = exchange_subgoals(scheme, config.exchange, rows)
-        return td3.update(self.low, low, low_batch(config, scheme, low_view(config, state.seen), rows), update_key)
+        return td3.update(self.low, low, self._low_batch(state, sample_key), update_key)
+
+    def _low_batch(self, state: LearnerState, key: jax.Array) -> td3.Batch:
+        """Return a batch of low-level transitions, some of them with other subgoals (`low.exchange`)."""
+        config, scheme = self.config.low, self.config.high.subgoals
+        rows = exchange_subgoals(scheme, config.exchange, sample(state.low_buffer, key, self.config.batch_size))
+        return low_batch(config, scheme, low_view(config, state.seen), rows)
 
     # --- The high level ---
 

@@ -192,17 +192,30 @@ def actor_loss(
     return loss, info
 
 
+def update_critics(td3: TD3, state: TD3State, batch: Batch, key: jax.Array) -> tuple[TD3State, Info]:
+    """Update the critics alone."""
+    rewards = wider_range(state.rewards, batch.reward)
+    target = td_target(td3, state.targets, rewards, batch, key)
+    grads, info = jax.grad(lambda c: critic_loss(td3, c, batch, target), has_aux=True)(state.networks.critics)
+    critics, optimiser = descend(td3.critic_optimiser, state.networks.critics, grads, state.critic_optimiser)
+    networks = state.networks._replace(critics=critics)
+    return state._replace(networks=networks, critic_optimiser=optimiser, rewards=rewards), info
+
+
+def update_actor(td3: TD3, state: TD3State, x: jax.Array, action_loss: ActionLoss | None) -> tuple[TD3State, Info]:
+    """Update the actor on inputs [B, S], then all targets."""
+    actor, critics = state.networks
+    grads, info = jax.grad(lambda a: actor_loss(td3, a, critics, x, action_loss), has_aux=True)(actor)
+    actor, optimiser = descend(td3.actor_optimiser, actor, grads, state.actor_optimiser)
+    networks = Networks(actor, critics)
+    targets = cast(Networks, optax.incremental_update(networks, state.targets, SOFT_UPDATE))
+    return state._replace(networks=networks, targets=targets, actor_optimiser=optimiser), info
+
+
 def update(
     td3: TD3, state: TD3State, batch: Batch, key: jax.Array, action_loss: ActionLoss | None = None
 ) -> tuple[TD3State, Info]:
     """Update the critics, then the actor and the targets: with each update, as in the paper's table."""
-    rewards = wider_range(state.rewards, batch.reward)
-    target = td_target(td3, state.targets, rewards, batch, key)
-    grads, info = jax.grad(lambda c: critic_loss(td3, c, batch, target), has_aux=True)(state.networks.critics)
-    critics, critic_optimiser = descend(td3.critic_optimiser, state.networks.critics, grads, state.critic_optimiser)
-    actor = state.networks.actor
-    grads, policy_info = jax.grad(lambda a: actor_loss(td3, a, critics, batch.input, action_loss), has_aux=True)(actor)
-    actor, actor_optimiser = descend(td3.actor_optimiser, actor, grads, state.actor_optimiser)
-    networks = Networks(actor, critics)
-    targets = cast(Networks, optax.incremental_update(networks, state.targets, SOFT_UPDATE))
-    return TD3State(networks, targets, actor_optimiser, critic_optimiser, rewards), info | policy_info
+    state, info = update_critics(td3, state, batch, key)
+    state, policy_info = update_actor(td3, state, batch.input, action_loss)
+    return state, info | policy_info

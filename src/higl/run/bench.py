@@ -87,15 +87,15 @@ def mlp_flops(params: MLP, rows: float) -> float:
     return sum(2.0 * rows * np.prod(layer.weight.shape) for layer in params)
 
 
-def td3_flops(state: Any, batch: int) -> float:
-    """Return the FLOPs of one TD3 update.
+def td3_flops(state: Any, batch: int, critic_updates: int = 1) -> float:
+    """Return the FLOPs of a TD3 update: of the critics, so many times, then of the actor.
 
-    Target actor and both target critics forward; both critics forward and back; the actor forward and back, and the
-    first critic forward and back to its input.
+    Critics: target actor and both target critics forward; both critics forward and back. Actor: forward and back, and
+    the first critic forward and back to its input.
     """
     actor = mlp_flops(state.networks.actor, batch)
     critic = mlp_flops(state.networks.critics[0], batch)
-    return (actor + 2 * critic) + 2 * 3 * critic + (3 * actor + 2 * critic)
+    return critic_updates * (actor + 2 * critic + 2 * 3 * critic) + (3 * actor + 2 * critic)
 
 
 def explored_cells(config: Config) -> int:
@@ -186,7 +186,7 @@ class Bench:
         self.tell("low update")
         count, learner = 25, self.learner
         seconds = best_time(lambda: learner.train_low(jax.random.key(0), jnp.asarray(count)))
-        flops = td3_flops(learner.state.low, self.config.batch_size)
+        flops = td3_flops(learner.state.low, self.config.batch_size, self.config.low.critic_updates)
         return Stage("low update", seconds / count, float(self.config.low.updates), flops)
 
     def _high(self) -> list[Stage]:

@@ -45,6 +45,8 @@ class LowConfig(LevelConfig):
     """Bound of that noise, as a share of half the range of each action."""
     updates: int = 1
     """Updates per step of the environment."""
+    critic_updates: int = 1
+    """Updates of the critics in each update; the actor and the targets have one."""
     exchange: float = 0.0
     """Share of each batch whose subgoals are replaced by another transition's or, if absolute, by an achieved point."""
     normalise: bool = False

@@ -137,7 +137,7 @@ _POSITIVE, _AT_LEAST_0, _SHARE = "more than 0", "0 or more", "from 0 to 1"
 _RANGES = {
     _POSITIVE: (
         "steps num_envs every episodes epochs batch_size buffer_size period hidden degree cell pool all_pairs_up_to "
-        "actor_learning_rate subgoal_range goal_unit reward_scale cutoff updates"
+        "actor_learning_rate subgoal_range goal_unit reward_scale cutoff updates critic_updates"
     ),
     _AT_LEAST_0: (
         "hidden_entries angles exploration target_noise target_noise_clip "
