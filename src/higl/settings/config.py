@@ -17,6 +17,9 @@ Precision = Literal["auto", "fp32", "bf16"]
 GoalSource = Literal["given", "none"]
 Explore = Literal["frontier", "uniform", "straight", "random"]
 
+GOAL_REGION = 10
+"""Width of the goal region in units, by which the unit is derived (the paper's mazes: 12)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LevelConfig:
