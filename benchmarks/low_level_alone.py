@@ -28,7 +28,7 @@ from higl.algo.episodes import collect_episode
 from higl.algo.health import episode_metrics, low_value_metrics
 from higl.algo.learner import Learner
 from higl.algo.policy import Policy, Spaces
-from higl.algo.subgoals import low_view
+from higl.algo.subgoals import views_of
 from higl.settings.layers import apply
 from higl.settings.presets import preset
 
@@ -40,7 +40,9 @@ WINDOW = 10_000
 class RandomSubgoals(Policy):
     """The policy with a high level that draws subgoals uniformly from a disc."""
 
-    def propose(self, observation: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+    def propose(
+        self, observation: np.ndarray, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None
+    ) -> np.ndarray:
         """Return a random subgoal."""
         assert rng is not None
         angle, radius = rng.uniform(0, 2 * np.pi), RADIUS * np.sqrt(rng.uniform())
@@ -87,8 +89,8 @@ def main(args: Args) -> None:
     table, start, due = [], time.time(), WINDOW
     while learner.steps < args.steps:
         low, high, seen = jax.device_get((learner.state.low.networks, learner.state.high.networks, learner.state.seen))
-        view = low_view(config.low, seen)
-        policy = RandomSubgoals(config, learner.spaces, low.actor, high.actor, view)
+        views = views_of(config, seen)
+        policy = RandomSubgoals(config, learner.spaces, low.actor, high.actor, views)
         seed = int(np.random.SeedSequence([args.seed, learner.episodes]).generate_state(1)[0])
         episode = collect_episode(env, policy, seed, explore=True)
         learner.steps += len(episode)
@@ -97,7 +99,7 @@ def main(args: Args) -> None:
         key = jax.random.fold_in(learner.key, learner.episodes)
         learner.train_low(key, jnp.asarray(len(episode)))
         rewards, metrics = jax.device_get(learner.state.low.rewards), episode_metrics(config, episode)
-        metrics |= low_value_metrics(config, learner.stages.low, low, rewards, view, episode)
+        metrics |= low_value_metrics(config, learner.stages.low, low, rewards, views.low, episode)
         rows.append(metrics | {"fallen": on_its_back(episode.observation[-1])})
         if learner.steps >= due:
             due += WINDOW

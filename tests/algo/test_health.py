@@ -116,7 +116,7 @@ def test_values_against_returns_by_hand():
     low = LOW
     high = HIGH
     metrics = low_value_metrics(CONFIG, low, constant_networks(-4.0, SPACES.action), REWARDS, VIEW, walk())
-    metrics |= high_value_metrics(CONFIG, high, constant_networks(-7.0, SPACES.goal), REWARDS, walk())
+    metrics |= high_value_metrics(CONFIG, high, constant_networks(-7.0, SPACES.goal), REWARDS, None, walk())
     assert metrics["low/value"] == pytest.approx(-4.0)
     assert metrics["low/saturated"] == 0.0
     # Segments of two steps: the first step's reward, then half the value at the second; of one step: its value.
@@ -140,7 +140,7 @@ def test_the_discount_of_the_low_level_begins_anew_with_each_segment():
 def test_a_time_limit_that_bootstraps_adds_the_last_value_to_the_return():
     high = HIGH
     config = replace(CONFIG, time_limit="bootstrap")
-    metrics = high_value_metrics(config, high, constant_networks(-7.0, SPACES.goal), REWARDS, walk())
+    metrics = high_value_metrics(config, high, constant_networks(-7.0, SPACES.goal), REWARDS, None, walk())
     assert metrics["high/return"] == pytest.approx(0.1 * (-2 - 0.5 - 0.25) - 7.0 / 8)
 
 
@@ -189,7 +189,7 @@ def test_values_more_than_a_tenth_outside_the_possible_range_are_impossible(valu
         HIGH,
     )
     metrics = low_value_metrics(CONFIG, low, constant_networks(value, SPACES.action), REWARDS, VIEW, walk())
-    metrics |= high_value_metrics(CONFIG, high, constant_networks(value, SPACES.goal), REWARDS, walk())
+    metrics |= high_value_metrics(CONFIG, high, constant_networks(value, SPACES.goal), REWARDS, None, walk())
     for level in ("low", "high"):
         assert (metrics[f"{level}/possible_low"], metrics[f"{level}/possible_high"]) == (-6.0, 2.0)
         assert metrics[f"{level}/impossible"] == share
@@ -198,7 +198,7 @@ def test_values_more_than_a_tenth_outside_the_possible_range_are_impossible(valu
 def test_nothing_is_impossible_before_the_first_reward():
     high = HIGH
     rewards = td3.RewardRange(np.float32(0.0), np.float32(0.0))
-    metrics = high_value_metrics(CONFIG, high, constant_networks(-7.0, SPACES.goal), rewards, walk())
+    metrics = high_value_metrics(CONFIG, high, constant_networks(-7.0, SPACES.goal), rewards, None, walk())
     assert metrics["high/impossible"] == 0.0
 
 

@@ -155,7 +155,7 @@ def test_a_subgoal_at_the_pseudo_landmark_has_gradient_zero_not_nan():
 def test_high_batch_by_hand():
     rows = random_rows(0)
     subgoal = rows.subgoal + 1
-    batch = high.high_batch(HighConfig(reward_scale=0.1, discount=0.9), rows, subgoal)
+    batch = high.high_batch(HighConfig(reward_scale=0.1, discount=0.9), None, rows, subgoal)
     np.testing.assert_array_equal(batch.input, np.hstack([rows.observation, rows.desired]))
     np.testing.assert_array_equal(batch.next_input, np.hstack([rows.next_observation, rows.next_desired]))
     np.testing.assert_array_equal(batch.action, subgoal)

@@ -12,10 +12,13 @@ import pytest
 from support.toy import SPACES, PointEnv, changed, episode, tiny_config
 
 from higl.algo import td3
-from higl.algo.episodes import Episode, collect_episode
+from higl.algo.episodes import Episode, collect_episode, high_rows, in_units
+from higl.algo.forward import actor_action
+from higl.algo.high import high_batch
 from higl.algo.landmarks import sample_landmarks
 from higl.algo.learner import Learner, Metrics, _loop
 from higl.algo.replay import sample
+from higl.algo.subgoals import high_view
 from higl.errors import NotFiniteError
 
 LENGTHS = (25, 13, 25, 7, 1)
@@ -221,6 +224,38 @@ def test_the_policy_is_that_of_the_trained_actors(trained):
     policy = learner.policy
     assert equal(policy.low_actor, learner.state.low.networks.actor)
     assert equal(policy.high_actor, learner.state.high.networks.actor)
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_acting_and_learning_agree_on_what_the_high_level_sees(normalise):
+    """HRAC with units and an angle: the policy's subgoals and the measured value are those of the sampled rows."""
+    low = {"normalise": normalise, "angles": (2,), "hidden_entries": (0, 1)}
+    config = tiny_config(algo="hrac", goal_unit=(2.0, 0.5), low=low, high={"relabel": True})
+    learner, _ = train(config, (25, 13))
+    policy, state = learner.policy, learner.state
+    rows = sample(state.high_buffer, jax.random.key(0), 64)
+    batch = high_batch(config.high, high_view(config, state.seen), rows, rows.subgoal)
+    expected = actor_action(state.high.networks.actor, jnp.asarray(policy.limit), batch.input)
+    observation, achieved, desired = (np.asarray(part) for part in (rows.observation, rows.achieved, rows.desired))
+    _, acted = policy.step(observation, achieved * policy.unit, desired * policy.unit, policy.begin(64), None)
+    np.testing.assert_allclose(acted.subgoal, expected, atol=1e-4)
+    plain = np.hstack([observation, desired])
+    assert (batch.input.shape == plain.shape and np.array_equal(batch.input, plain)) != normalise
+
+    further = episode(learner, 7)
+    measured = learner._episode_metrics(in_units(further, policy.unit))["high/value"]
+    first = jax.tree.map(lambda part: part[:1], high_rows(config, in_units(further, policy.unit)))
+    inputs = high_batch(config.high, high_view(config, state.seen), first, first.subgoal).input
+    value = td3.policy_value(learner.stages.high, state.high.networks, inputs)
+    np.testing.assert_allclose(measured, value[0], atol=1e-4)
+
+
+def test_the_unused_high_level_of_a_walked_map_has_no_view():
+    """The networks of the high level keep their sizes, so that its checkpoints and policies stay valid."""
+    config = tiny_config(landmarks={"graph": "walked"}, low={"normalise": True, "angles": (2,)})
+    learner = Learner(config, SPACES)
+    assert learner.policy.views.high is None
+    assert len(learner.policy.high_actor[0].weight) == SPACES.observation + SPACES.goal
 
 
 def test_loop_averages_and_counts():

@@ -36,9 +36,9 @@ def test_the_policy_in_numpy_equals_the_actors_in_jax():
     propose = jnp.tanh(mlp(acting.high_actor, jnp.hstack([observation, goal]))) * jnp.array([3.0, 2.0])
     hidden = observation * np.array([0, 0, 1], np.float32)
     act = jnp.tanh(mlp(acting.low_actor, jnp.hstack([hidden, goal])))
-    np.testing.assert_allclose(acting.propose(observation, goal, None), propose, atol=1e-5)
+    np.testing.assert_allclose(acting.propose(observation, goal + 1, goal, None), propose, atol=1e-5)
     np.testing.assert_allclose(acting.act(observation, goal, None), act, atol=1e-5)
-    np.testing.assert_allclose(acting.propose(observation[0], goal[0], None), propose[0], atol=1e-5)
+    np.testing.assert_allclose(acting.propose(observation[0], goal[0], goal[0], None), propose[0], atol=1e-5)
     np.testing.assert_allclose(acting.act(observation[0], goal[0], None), act[0], atol=1e-5)
 
 
@@ -49,7 +49,7 @@ def test_exploration_has_the_sigma_of_the_settings():
     rng = np.random.default_rng(0)
     low_noise = acting.act(many, goals, rng) - acting.act(many, goals, None)
     np.testing.assert_allclose(low_noise.std(0), [0.05, 0.05], rtol=0.05)
-    high_noise = acting.propose(many, goals, rng) - acting.propose(many, goals, None)
+    high_noise = acting.propose(many, goals, goals, rng) - acting.propose(many, goals, goals, None)
     np.testing.assert_allclose(high_noise.std(0), [0.1, 0.1], rtol=0.05)
     np.testing.assert_allclose(low_noise.mean(0), 0, atol=2e-3)
 
@@ -59,7 +59,7 @@ def test_actions_and_subgoals_stay_in_their_ranges():
     many, goals = np.zeros((500, 3), np.float32), np.zeros((500, 2), np.float32)
     rng = np.random.default_rng(0)
     assert np.abs(acting.act(many, goals, rng)).max() == 1.0
-    np.testing.assert_array_equal(np.abs(acting.propose(many, goals, rng)).max(0), [3.0, 2.0])
+    np.testing.assert_array_equal(np.abs(acting.propose(many, goals, goals, rng)).max(0), [3.0, 2.0])
 
 
 @pytest.mark.parametrize("config", [CONFIG, ABSOLUTE], ids=["relative", "absolute"])
@@ -98,7 +98,7 @@ def test_a_new_subgoal_every_m_steps_and_the_goal_transition_in_between(config):
     for step in range(12):
         action, state = acting.step(observation[step], achieved[step], desired[step], state, None)
         if step % 5 == 0:
-            proposed = acting.propose(observation[step], desired[step], None)
+            proposed = acting.propose(observation[step], achieved[step], desired[step], None)
             target = proposed + achieved[step] if config.high.subgoals == "relative" else proposed
         expected = target - achieved[step] if config.high.subgoals == "relative" else target
         np.testing.assert_allclose(state.subgoal, expected, atol=1e-5)
@@ -258,14 +258,21 @@ def test_a_walker_that_arrives_at_once_still_takes_two_steps():
 
 @pytest.mark.parametrize("normalise", [False, True])
 def test_a_full_turn_changes_no_action(normalise):
-    """The third entry is an angle: two inputs more, and no difference after a turn."""
+    """The third entry is an angle: two inputs more, and no difference after a turn.
+
+    The high level sees it so, too, if observations are normalised; otherwise it sees the angle itself.
+    """
     config = changed(CONFIG, low={"angles": (2,), "normalise": normalise})
     acting = untrained_policy(config)
     assert acting.low_actor[0].weight.shape[0] == SPACES.observation + 2 + SPACES.goal
-    assert acting.high_actor[0].weight.shape[0] == SPACES.observation + SPACES.goal
+    assert acting.high_actor[0].weight.shape[0] == SPACES.observation + 2 * normalise + SPACES.goal
     observation, subgoal = np.float32([1.0, -1.0, 0.3]), np.float32([1.0, 2.0])
     turned = observation + np.float32([0.0, 0.0, 2 * np.pi])
     action = acting.act(observation, subgoal, None)
     np.testing.assert_allclose(acting.act(turned, subgoal, None), action, atol=1e-5)
     half = observation + np.float32([0.0, 0.0, np.pi])
     assert np.abs(acting.act(half, subgoal, None) - action).max() > 1e-3
+    goals = np.float32([[1.0, -1.0], [3.0, 2.0]])
+    proposed, again, other = (acting.propose(seen, *goals, None) for seen in (observation, turned, half))
+    assert np.allclose(again, proposed, atol=1e-5) == normalise
+    assert np.abs(other - proposed).max() > 1e-3

@@ -1,4 +1,4 @@
-"""Subgoals: their transition, their targets, and what the low level sees."""
+"""Subgoals: their transition, their targets, and what each level sees."""
 
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from higl.algo import subgoals
-from higl.settings.config import LowConfig
+from higl.settings.config import Config, LandmarksConfig, LowConfig
 
 points = hnp.arrays(np.float64, (6, 2), elements=st.floats(-50, 50, width=32))
 
@@ -119,3 +119,41 @@ def test_the_view_in_jax_equals_the_view_in_numpy():
     in_jax = subgoals.low_view(config, jax.tree.map(jnp.asarray, statistics))
     for ours, expected in zip(in_jax, subgoals.low_view(config, statistics), strict=True):
         np.testing.assert_allclose(ours, expected, rtol=1e-6)
+
+
+# --- What the high level sees ---------------------------------------------------------------------------------------
+
+ACHIEVED, DESIRED = np.array([[2.0, -3.0]], np.float32), np.array([[6.0, 997.0]], np.float32)
+
+
+@pytest.mark.parametrize("algo", ["higl", "hrac", "hiro"])
+def test_the_high_level_sees_all_entries_normalised_and_how_far_off_the_goal_is(algo):
+    """Entry 2 is an angle; entry 0 is hidden from the low level only; offsets are in tens of units, at most ten."""
+    states = np.array([[0.0, 100.0, 0.0, 3.0], [2.0, 300.0, 400.0, 3.0]], np.float32)  # means 1, 200, 200, 3
+    config = Config(algo=algo, low=LowConfig(normalise=True, hidden_entries=(0,), angles=(2,)))
+    view = subgoals.high_view(config, statistics_of(states))
+    observed = np.array([[4.0, -1e6, 100 * np.pi + np.pi / 6, 3.5]], np.float32)
+    seen = subgoals.high_input(view, observed, ACHIEVED, DESIRED)
+    np.testing.assert_allclose(seen, [[3, -10, 0, 0.5, 0.5, 3**0.5 / 2, 0.4, 10]], atol=1e-4)
+    assert seen.shape[1] == subgoals.high_input_size(config, 4, 2) == 8
+    one = subgoals.high_input(view, observed[0], ACHIEVED[0], DESIRED[0])
+    np.testing.assert_allclose(one, seen[0], atol=1e-6)
+    several = [jnp.tile(jnp.asarray(array), (3, 2, 1)) for array in (observed, ACHIEVED, DESIRED)]
+    in_jax = subgoals.high_view(config, jax.tree.map(jnp.asarray, statistics_of(states)))
+    np.testing.assert_allclose(subgoals.high_input(in_jax, *several), np.tile(seen, (3, 2, 1)), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Config(low=LowConfig(angles=(2,))),
+        Config(low=LowConfig(normalise=True, angles=(2,)), landmarks=LandmarksConfig(graph="walked")),
+    ],
+    ids=["not normalised", "a walked map"],
+)
+def test_otherwise_the_high_level_sees_the_observation_and_the_goal_as_they_are(config):
+    """Without normalisation, as in the paper; and of a walked map, whose high level is no network."""
+    view = subgoals.high_view(config, statistics_of(OBSERVED, 2 * OBSERVED))
+    seen = subgoals.high_input(view, OBSERVED, ACHIEVED, DESIRED)
+    np.testing.assert_array_equal(seen, np.hstack([OBSERVED, DESIRED]))
+    assert seen.shape[1] == subgoals.high_input_size(config, 4, 2)

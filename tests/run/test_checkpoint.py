@@ -349,7 +349,7 @@ def test_policy_file_of_a_walked_map(env, config, tmp_path):
             np.testing.assert_array_equal(first.action, second.action)
         learner.learn(collect_episode(env, learner.policy, number, explore=True))
     assert len(policy.chart.points) > 3
-    assert (policy.view.factor[2:] != 1.0).all()
+    assert (policy.views.low.factor[2:] != 1.0).all()
     assert path.stat().st_size < 20_000
     observations = [env.reset(seed=seed)[0] for seed in range(3)]
     batch = {part: np.stack([one[part] for one in observations]) for part in observations[0]}

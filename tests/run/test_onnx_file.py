@@ -10,7 +10,7 @@ from support.toy import SPACES, changed, random_policy, tiny_config
 
 from higl.acting import load_policy
 from higl.algo.policy import Policy, Spaces
-from higl.algo.subgoals import Statistics, low_view
+from higl.algo.subgoals import Statistics, views_of
 from higl.envs.make import make_env
 from higl.errors import ExportError
 from higl.observations import as_batches
@@ -30,7 +30,7 @@ SEEN = Statistics(np.float32(9), np.float32([0.5, -1.0, 0.1]), np.float32([0.1, 
 def in_units(config: Config = UNITS) -> Policy:
     """Return a policy with units of the goal space that normalises; some entries are beyond the bound."""
     plain = random_policy(config)
-    return Policy(config, SPACES, plain.low_actor, plain.high_actor, low_view(config.low, SEEN))
+    return Policy(config, SPACES, plain.low_actor, plain.high_actor, views_of(config, SEEN))
 
 
 TOYS = {
@@ -40,6 +40,8 @@ TOYS = {
     "units": in_units(),
     "angles": random_policy(changed(RELATIVE, low={"angles": (0, 2), "hidden_entries": ()})),
     "angles, the rest normalised": in_units(ANGLES),
+    "hrac": in_units(changed(ANGLES, algo="hrac", high={"relabel": True})),
+    "hrac, absolute": in_units(changed(ANGLES, algo="hrac", high={"subgoals": "absolute"})),
 }
 
 

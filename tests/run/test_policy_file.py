@@ -13,7 +13,7 @@ from support.synthetic import synthetic_run
 from support.toy import SPACES, random_policy, tiny_config
 
 from higl.algo.policy import Policy
-from higl.algo.subgoals import Statistics, low_view
+from higl.algo.subgoals import Statistics, views_of
 from higl.errors import PolicyFileError
 from higl.run.policy_file import FORMAT, load_policy, read_arrays, save_policy, write_arrays
 from higl.run.reading import read_config
@@ -35,15 +35,27 @@ def test_a_policy_that_sees_angles_acts_the_same_when_loaded(tmp_path, normalise
     config = tiny_config(low={"angles": (0, 2), "hidden_entries": (1,), "normalise": normalise})
     plain = random_policy(config)
     seen = Statistics(np.float32(9), np.float32([0.5, -1.0, 0.1]), np.float32([0.1, 2.0, 0.0]))
-    policy = Policy(config, SPACES, plain.low_actor, plain.high_actor, low_view(config.low, seen))
+    policy = Policy(config, SPACES, plain.low_actor, plain.high_actor, views_of(config, seen))
     save_policy(tmp_path / "policy.safetensors", policy, config, SPACES)
     loaded, settings = load_policy(tmp_path / "policy.safetensors")
     assert settings.low.angles == (0, 2)
     rng = np.random.default_rng(0)
     observation, subgoal = (rng.normal(0, 3, (20, size)).astype(np.float32) for size in (3, 2))
     np.testing.assert_array_equal(loaded.act(observation, subgoal, None), policy.act(observation, subgoal, None))
+    goals = rng.normal(0, 3, (2, 20, 2)).astype(np.float32)
+    np.testing.assert_array_equal(loaded.propose(observation, *goals, None), policy.propose(observation, *goals, None))
     turned = observation + np.float32([2 * np.pi, 5.0, -2 * np.pi])
     np.testing.assert_allclose(loaded.act(turned, subgoal, None), policy.act(observation, subgoal, None), atol=1e-5)
+
+
+def test_a_high_level_that_saw_raw_observations_is_rejected(tmp_path):
+    """Its networks may have the same sizes as today's, and would act on other inputs."""
+    config, path = tiny_config(algo="hrac", low={"normalise": True}), tmp_path / "policy.safetensors"
+    save_policy(path, random_policy(config), config, SPACES)
+    metadata, arrays = read_arrays(path)
+    write_arrays(path, metadata, {name: array for name, array in arrays.items() if not name.startswith("high_view")})
+    with pytest.raises(PolicyFileError, match=r"policy\.safetensors was written by another version: its high level"):
+        load_policy(path)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from higl.algo.episodes import Episode, collect_episode
 from higl.algo.learner import Learner
 from higl.algo.nets import init_mlp
 from higl.algo.policy import Policy, Spaces
-from higl.algo.subgoals import low_input_size
+from higl.algo.subgoals import high_input_size, low_input_size
 from higl.settings.config import (
     AdjacencyConfig,
     Config,
@@ -104,8 +104,8 @@ def episode(learner: Learner, seed: int, *, steps: int = 25, **options: Any) -> 
 def random_policy(config: Config, seed: int = 0, spaces: Spaces = SPACES) -> Policy:
     """Return a policy of two small random networks, without a learner."""
     low_key, high_key = jax.random.split(jax.random.key(seed))
-    size = spaces.observation + spaces.goal
     low_size = low_input_size(config.low, spaces.observation, spaces.goal)
+    size = high_input_size(config, spaces.observation, spaces.goal)
     low, high = init_mlp(low_key, (low_size, 16, spaces.action)), init_mlp(high_key, (size, 16, spaces.goal))
     return Policy(config, spaces, *jax.device_get((low, high)))
 

@@ -87,7 +87,7 @@ def low_value_metrics(
 
 
 def high_value_metrics(
-    config: Config, high: TD3, networks: Networks, rewards: RewardRange, episode: Episode
+    config: Config, high: TD3, networks: Networks, rewards: RewardRange, view: View | None, episode: Episode
 ) -> dict[str, float]:
     """Compare the high level's value with its return.
 
@@ -97,7 +97,8 @@ def high_value_metrics(
     segments = high_rows(config, episode)
     discounts = config.high.discount ** np.arange(len(segments.reward))
     states = np.append(episode.segments[0], len(episode))
-    values = policy_value(high, networks, high_input(episode.observation[states], episode.desired[states]))
+    inputs = high_input(view, episode.observation[states], episode.achieved[states], episode.desired[states])
+    values = policy_value(high, networks, inputs)
     after = (1.0 - segments.end[-1]) * config.high.discount ** len(segments.reward) * values[-1]
     return {
         "high/value": float(values[0]),

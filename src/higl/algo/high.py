@@ -49,13 +49,13 @@ class HighRow(NamedTuple):
     segment: Segment | None
 
 
-def high_batch(config: HighConfig, rows: HighRow, subgoal: jax.Array) -> Batch:
+def high_batch(config: HighConfig, view: View | None, rows: HighRow, subgoal: jax.Array) -> Batch:
     """Return sampled high-level transitions with the given subgoals as a batch for TD3, rewards scaled."""
     return Batch(
-        high_input(rows.observation, rows.desired),
+        high_input(view, rows.observation, rows.achieved, rows.desired),
         subgoal,
         config.reward_scale * rows.reward,
-        high_input(rows.next_observation, rows.next_desired),
+        high_input(view, rows.next_observation, rows.next_achieved, rows.next_desired),
         config.discount * (1.0 - rows.end),
     )
 

@@ -39,7 +39,17 @@ from higl.algo.nets import tree_finite, zeros_like_result
 from higl.algo.policy import Policy, Spaces, goal_unit, subgoal_limit
 from higl.algo.products import affine_of
 from higl.algo.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
-from higl.algo.subgoals import Statistics, low_input_size, low_view, no_statistics, subgoal_target, updated_statistics
+from higl.algo.subgoals import (
+    Statistics,
+    high_input_size,
+    high_view,
+    low_input_size,
+    low_view,
+    no_statistics,
+    subgoal_target,
+    updated_statistics,
+    views_of,
+)
 from higl.algo.walked import WalkedMap
 from higl.errors import NotFiniteError
 from higl.settings.config import Config
@@ -109,7 +119,8 @@ class Stages:
         low_size = low_input_size(config.low, spaces.observation, spaces.goal)
         ones = (1.0,) * spaces.action
         self.low = td3.TD3(config.low, smoothing, config.hidden, low_size, ones, self.affine, bounded)
-        scale, high_size = tuple(float(x) for x in self.limit), spaces.observation + spaces.goal
+        scale = tuple(float(x) for x in self.limit)
+        high_size = high_input_size(config, spaces.observation, spaces.goal)
         self.high = td3.TD3(config.high, SMOOTHING, config.hidden, high_size, scale, self.affine, bounded)
         self.insert = jax.jit(insert, donate_argnums=0)
         self.update_queue = nov.QueueUpdate(config.novelty)
@@ -196,7 +207,7 @@ class Stages:
             info |= guide_info
             network = state.adjacency.network
             action_loss = partial(landmark_loss, config, network, rows.achieved, pseudo)
-        batch = high_batch(config.high, rows, subgoal)
+        batch = high_batch(config.high, high_view(config, state.seen), rows, subgoal)
         high, update_info = td3.update(self.high, high, batch, update_key, action_loss)
         return high, info | update_info
 
@@ -297,7 +308,7 @@ class Learner:
     def _policy_of(self, actors: Actors) -> Policy:
         low, high, seen = jax.device_get((*actors, self.state.seen))
         chart = self.map.chart() if self.map is not None else None
-        return Policy(self.config, self.spaces, low, high, low_view(self.config.low, seen), chart)
+        return Policy(self.config, self.spaces, low, high, views_of(self.config, seen), chart)
 
     def learn(self, episode: Episode, rewards: Rewards | None = None) -> Metrics:
         """Store an episode, run every stage once, and return the metrics.
@@ -333,9 +344,10 @@ class Learner:
         low, high = ((level.networks, level.rewards) for level in (state.low, state.high))
         low, high, seen = jax.device_get((low, high, state.seen))
         metrics = episode_metrics(config, episode)
-        metrics |= low_value_metrics(config, stages.low, *low, low_view(config.low, seen), episode)
+        views = views_of(config, seen)
+        metrics |= low_value_metrics(config, stages.low, *low, views.low, episode)
         if self.map is None:
-            metrics |= high_value_metrics(config, stages.high, *high, episode)
+            metrics |= high_value_metrics(config, stages.high, *high, views.high, episode)
         else:
             metrics |= {"map/landmarks": float(len(self.map)), "map/radius": float(self.map.radius)}
             metrics |= {"map/speed": self.map.speed, "map/progress": self.map.progress}

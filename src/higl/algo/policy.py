@@ -15,13 +15,13 @@ import numpy as np
 from higl.algo.forward import MLP, actor_action
 from higl.algo.subgoals import (
     Scheme,
-    View,
+    Views,
     goal_transition,
     high_input,
     low_input,
-    low_view,
     no_statistics,
     subgoal_towards,
+    views_of,
 )
 from higl.algo.walked import Chart, Walker
 from higl.algo.wander import Wanderer
@@ -99,7 +99,7 @@ class Policy:
         spaces: Sizes and ranges of the environment's spaces.
         low_actor: The low level's network.
         high_actor: The high level's network; not used with a chart.
-        view: How the low level sees observations; not given: as they are, apart from hidden entries.
+        views: How each level sees observations; not given: as if no state had been seen yet.
         chart: The map from which subgoals come instead.
     """
 
@@ -109,7 +109,7 @@ class Policy:
         spaces: Spaces,
         low_actor: MLP,
         high_actor: MLP,
-        view: View | None = None,
+        views: Views | None = None,
         chart: Chart | None = None,
     ):
         self.config = config
@@ -117,7 +117,7 @@ class Policy:
         self.scheme: Scheme = config.high.subgoals
         self.low_actor, self.high_actor = low_actor, high_actor
         self.spaces = spaces
-        self.view = view if view is not None else low_view(config.low, no_statistics(spaces.observation))
+        self.views = views if views is not None else views_of(config, no_statistics(spaces.observation))
         self.chart = chart
         self.unit = goal_unit(config, spaces)
         self.limit = subgoal_limit(config, spaces)
@@ -249,7 +249,7 @@ class Policy:
             return self.random_subgoal(achieved, rng), walkers
         if walkers:
             return self._walk(achieved, desired, walkers, due, rng)
-        return self.propose(observation, desired, rng), walkers
+        return self.propose(observation, achieved, desired, rng), walkers
 
     def _walkers(self, achieved: np.ndarray, state: PolicyState) -> tuple[Walker, ...]:
         """Return a walker for each observation: a new one where an episode begins."""
@@ -285,9 +285,12 @@ class Policy:
         subgoal = subgoal_towards(self.scheme, targets.reshape(achieved.shape), achieved)
         return np.clip(subgoal, -self.limit, self.limit).astype(np.float32), tuple(moved)
 
-    def propose(self, observation: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
-        """Return the high level's subgoal, with exploration noise if a generator is given."""
-        subgoal = actor_action(self.high_actor, self.limit, high_input(observation, desired))
+    def propose(
+        self, observation: np.ndarray, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None
+    ) -> np.ndarray:
+        """Return the high level's subgoal, with exploration noise if a generator is given. Goals are in units."""
+        inputs = high_input(self.views.high, observation, achieved, desired)
+        subgoal = actor_action(self.high_actor, self.limit, inputs)
         if rng is not None:
             subgoal = subgoal + rng.normal(0.0, self.high_sigma, subgoal.shape)
         return np.clip(subgoal, -self.limit, self.limit).astype(np.float32)
@@ -300,7 +303,7 @@ class Policy:
 
     def act(self, observation: np.ndarray, subgoal: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
         """Return the low level's action scaled to [-1, 1], with exploration noise if a generator is given."""
-        action = actor_action(self.low_actor, np.float32(1.0), low_input(self.view, observation, subgoal))
+        action = actor_action(self.low_actor, np.float32(1.0), low_input(self.views.low, observation, subgoal))
         if rng is not None:
             action = np.clip(action + rng.normal(0.0, self.low_sigma, action.shape), -1.0, 1.0)
         return action.astype(np.float32)

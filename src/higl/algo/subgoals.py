@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from higl.algo.forward import Array
-from higl.settings.config import LowConfig
+from higl.settings.config import GOAL_REGION, Config, LowConfig
 
 Scheme = Literal["relative", "absolute"]
 
@@ -41,7 +41,7 @@ def visible_entries(config: LowConfig, observation_size: int) -> np.ndarray:
 
 
 class View(NamedTuple):
-    """How the low level sees observations: (observation - centre) * factor, within +-bound; [O], [O], [].
+    """How a level sees observations: (observation - centre) * factor, within +-bound; [O], [O], [].
 
     The factor of a hidden entry is 0, and so is that of an angle (`angles` [A]: their entries), of which sine and
     cosine follow.
@@ -92,19 +92,49 @@ def low_view(config: LowConfig, statistics: Statistics) -> View:
     visible[angles] = 0.0
     if not config.normalise:
         return View(np.zeros(size, np.float32), visible, np.float32(np.inf), angles)
+    return _normalised(statistics, visible, angles)
+
+
+def high_view(config: Config, statistics: Statistics) -> View | None:
+    """Return the high level's view, from which nothing is hidden; None: the observation as it is. NumPy or JAX."""
+    if not config.normalises_high:
+        return None
+    visible, angles = np.ones(statistics.mean.shape[0], np.float32), np.asarray(config.low.angles, np.int32)
+    visible[angles] = 0.0
+    return _normalised(statistics, visible, angles)
+
+
+def _normalised(statistics: Statistics, visible: np.ndarray, angles: np.ndarray) -> View:
     xp = statistics.std.__array_namespace__()
     std = xp.where(statistics.std > _STILL, statistics.std, 1.0)
     return View(statistics.mean, visible / std, np.float32(_FARTHEST), angles)
 
 
-def low_input(view: View, observation: Array, subgoal: Array) -> Array:
-    """Return the low level's input: the observation as it sees it, then the subgoal."""
+class Views(NamedTuple):
+    """How each level sees observations. The high level's is None if it sees them as they are."""
+
+    low: View
+    high: View | None
+
+
+def views_of(config: Config, statistics: Statistics) -> Views:
+    """Return how each level sees observations."""
+    return Views(low_view(config.low, statistics), high_view(config, statistics))
+
+
+def _seen(view: View, observation: Array) -> list[Array]:
+    """Return the observation through a view, and sine and cosine of its angles if it has any."""
     xp = observation.__array_namespace__()
     seen = [xp.clip((observation - view.centre) * view.factor, -view.bound, view.bound)]
     if len(view.angles):
         angles = observation[..., view.angles]
         seen += [xp.sin(angles), xp.cos(angles)]
-    return xp.concatenate([*seen, subgoal], axis=-1)
+    return seen
+
+
+def low_input(view: View, observation: Array, subgoal: Array) -> Array:
+    """Return the low level's input: the observation as it sees it, then the subgoal."""
+    return observation.__array_namespace__().concatenate([*_seen(view, observation), subgoal], axis=-1)
 
 
 def low_input_size(config: LowConfig, observation_size: int, goal_size: int) -> int:
@@ -112,6 +142,20 @@ def low_input_size(config: LowConfig, observation_size: int, goal_size: int) -> 
     return observation_size + 2 * len(config.angles) + goal_size
 
 
-def high_input(observation: Array, desired: Array) -> Array:
-    """Return the high level's input: the observation, then the desired goal."""
-    return observation.__array_namespace__().concatenate([observation, desired], axis=-1)
+def high_input(view: View | None, observation: Array, achieved: Array, desired: Array) -> Array:
+    """Return the high level's input: the observation, then the desired goal.
+
+    Through a view, the goal is the offset from the achieved one as a share of the goal region, within the same bound.
+    That is no more than +-1 where settings were derived, and the same in all dimensions that share a unit.
+    """
+    xp = observation.__array_namespace__()
+    if view is None:
+        return xp.concatenate([observation, desired], axis=-1)
+    offset = xp.clip((desired - achieved) / np.float32(GOAL_REGION), -view.bound, view.bound)
+    return xp.concatenate([*_seen(view, observation), offset], axis=-1)
+
+
+def high_input_size(config: Config, observation_size: int, goal_size: int) -> int:
+    """Return the size of the high level's input."""
+    angles = len(config.low.angles) if config.normalises_high else 0
+    return observation_size + 2 * angles + goal_size

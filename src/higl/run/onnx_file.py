@@ -16,8 +16,10 @@ import numpy as np
 from higl import __version__
 from higl.algo.forward import MLP
 from higl.algo.policy import Policy
+from higl.algo.subgoals import View
 from higl.errors import ExportError
 from higl.run.files import replace_file
+from higl.settings.config import GOAL_REGION
 
 if TYPE_CHECKING:
     import onnx
@@ -100,7 +102,11 @@ def _add_subgoal(graph: _Graph, policy: Policy, observation: str, achieved: str,
     phase = graph.add("Mod", "state_clock", graph.constant(np.int64(policy.period)))
     due = graph.add("Equal", phase, graph.constant(np.int64(0)))
     due = graph.add("Unsqueeze", due, graph.constant(np.array([1])))
-    seen = graph.add("Concat", observation, desired, axis=-1)
+    parts, view = [observation, desired], policy.views.high
+    if view is not None:
+        offset = graph.add("Div", graph.add("Sub", desired, achieved), graph.constant(np.float32(GOAL_REGION)))
+        parts = [*_add_seen(graph, view, observation), _add_bound(graph, view, offset)]
+    seen = graph.add("Concat", *parts, axis=-1)
     proposed = graph.add("Mul", _add_actor(graph, policy.high_actor, seen), graph.constant(policy.limit))
     kept = "state_subgoal"
     if policy.scheme == "relative":
@@ -110,18 +116,27 @@ def _add_subgoal(graph: _Graph, policy: Policy, observation: str, achieved: str,
 
 def _add_action(graph: _Graph, policy: Policy, observation: str) -> None:
     """Add the low level's action in the environment's units."""
-    view = policy.view
-    seen = graph.add("Mul", graph.add("Sub", observation, graph.constant(view.centre)), graph.constant(view.factor))
-    seen = graph.add("Min", graph.add("Max", seen, graph.constant(-view.bound)), graph.constant(view.bound))
-    turned = []
-    if len(view.angles):
-        angles = graph.add("Gather", observation, graph.constant(np.asarray(view.angles, np.int64)), axis=-1)
-        turned = [graph.add("Sin", angles), graph.add("Cos", angles)]
-    scaled = _add_actor(graph, policy.low_actor, graph.add("Concat", seen, *turned, "next_subgoal", axis=-1))
+    seen = _add_seen(graph, policy.views.low, observation)
+    scaled = _add_actor(graph, policy.low_actor, graph.add("Concat", *seen, "next_subgoal", axis=-1))
     low, high = (np.asarray(bound, np.float32) for bound in (policy.action_low, policy.action_high))
     share = graph.add("Add", scaled, graph.constant(np.float32(1.0)))
     moved = graph.add("Add", graph.add("Mul", share, graph.constant((high - low) / 2)), graph.constant(low))
     graph.add("Min", graph.add("Max", moved, graph.constant(low)), graph.constant(high), output="action")
+
+
+def _add_seen(graph: _Graph, view: View, observation: str) -> list[str]:
+    """Add the observation through a view, and sine and cosine of its angles if it has any."""
+    seen = graph.add("Mul", graph.add("Sub", observation, graph.constant(view.centre)), graph.constant(view.factor))
+    parts = [_add_bound(graph, view, seen)]
+    if len(view.angles):
+        angles = graph.add("Gather", observation, graph.constant(np.asarray(view.angles, np.int64)), axis=-1)
+        parts += [graph.add("Sin", angles), graph.add("Cos", angles)]
+    return parts
+
+
+def _add_bound(graph: _Graph, view: View, x: str) -> str:
+    """Add the bound of a view."""
+    return graph.add("Min", graph.add("Max", x, graph.constant(-view.bound)), graph.constant(view.bound))
 
 
 def _add_actor(graph: _Graph, actor: MLP, x: str) -> str:

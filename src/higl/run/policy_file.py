@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 
 from higl.algo.forward import MLP, Layer
 from higl.algo.policy import Policy, Spaces
-from higl.algo.subgoals import View
+from higl.algo.subgoals import View, Views
 from higl.algo.walked import Chart
 from higl.errors import PolicyFileError, SettingsError
 from higl.run.files import replace_file
@@ -31,7 +31,9 @@ def save_policy(path: Path, policy: Policy, config: Config, spaces: Spaces) -> N
     """Write everything that acting needs."""
     arrays = _layers("low", policy.low_actor) | _layers("high", policy.high_actor)
     if config.low.normalise:
-        arrays |= _fields("view", policy.view)
+        arrays |= _fields("view", policy.views.low)
+    if policy.views.high is not None:
+        arrays |= _fields("high_view", policy.views.high)
     if policy.chart is not None:
         arrays |= _fields("chart", policy.chart)
     metadata = {
@@ -54,9 +56,19 @@ def load_policy(path: Path) -> tuple[Policy, Config]:
         raise PolicyFileError(f"{path} does not hold a policy (its kind is {metadata.get('kind')})")
     config = stored_config(path, metadata)
     spaces = msgspec.json.decode(metadata["spaces"], type=Spaces)
-    view = View(**_named("view", arrays)) if config.low.normalise else None
+    views = _views(path, config, arrays)
     chart = Chart(**_named("chart", arrays)) if "chart.points" in arrays else None
-    return Policy(config, spaces, _mlp("low", arrays), _mlp("high", arrays), view, chart), config
+    return Policy(config, spaces, _mlp("low", arrays), _mlp("high", arrays), views, chart), config
+
+
+def _views(path: Path, config: Config, arrays: dict[str, np.ndarray]) -> Views | None:
+    """Return how each level sees observations; None if nothing is normalised, so that the settings say it all."""
+    if not config.low.normalise:
+        return None
+    if config.normalises_high != ("high_view.centre" in arrays):
+        raise PolicyFileError(f"{path} was written by another version: its high level saw observations otherwise")
+    high = View(**_named("high_view", arrays)) if config.normalises_high else None
+    return Views(View(**_named("view", arrays)), high)
 
 
 def stored_config(path: Path, metadata: dict[str, str]) -> Config:

@@ -17,6 +17,9 @@ Precision = Literal["auto", "fp32", "bf16"]
 GoalSource = Literal["given", "none"]
 Explore = Literal["frontier", "uniform", "straight", "random"]
 
+GOAL_REGION = 10
+"""Width of the goal region in units, by which the unit is derived (the paper's mazes: 12)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LevelConfig:
@@ -50,11 +53,13 @@ class LowConfig(LevelConfig):
     exchange: float = 0.0
     """Share of each batch whose subgoals are replaced by another transition's or, if absolute, by an achieved point."""
     normalise: bool = False
-    """Scale the observation by the mean and standard deviation of the states seen so far."""
+    """Scale the observation by the mean and standard deviation of the states seen so far, for networks of both levels.
+    The high level then sees how far off the desired goal is, in tens of units of the goal space."""
     hidden_entries: tuple[int, ...] = (0, 1)
     """Entries of the observation hidden from the low level (the goal coordinates, if subgoals are relative)."""
     angles: tuple[int, ...] = ()
-    """Entries of the observation that are angles, in radians, without limits: the low level sees sine and cosine."""
+    """Entries of the observation that are angles, in radians, without limits: the low level sees sine and cosine. So
+    does the high level with `low.normalise`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,6 +220,11 @@ class Config:
     def walks_map(self) -> bool:
         """Whether subgoals come from a map of what has been walked, and not from a network of the high level."""
         return self.uses_landmarks and self.landmarks.graph == "walked"
+
+    @property
+    def normalises_high(self) -> bool:
+        """Whether the high level's networks see normalised observations; a walked map has no such networks."""
+        return self.low.normalise and not self.walks_map
 
     @property
     def explores_freely(self) -> bool:

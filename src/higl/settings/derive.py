@@ -16,7 +16,7 @@ import numpy as np
 
 from higl.errors import SettingsError, TaskError
 from higl.settings import probe
-from higl.settings.config import Config
+from higl.settings.config import GOAL_REGION, Config
 from higl.settings.layers import apply, setting_types, toml_line
 from higl.settings.presets import preset
 from higl.settings.probe import Trace
@@ -35,9 +35,8 @@ _SPACE = 3
 # Segments of an episode at the least, and the steps of the shortest segment.
 _SEGMENTS, _SHORTEST_PERIOD = 10, 2
 
-# The width of the goal region in units (the paper's mazes: 12). If the widest dimension is this many times wider than
-# the narrowest, each dimension gets a unit of its own.
-_UNITS, _DISPARATE = 10, 30
+# If the widest dimension is this many times wider than the narrowest, each dimension gets a unit of its own.
+_DISPARATE = 30
 
 # The recipe and the defaults, whose numbers are the limits of a schedule; and pairs for trainings that are frequent.
 _RECIPE, _DEFAULT, _FEW_PAIRS = preset(""), Config(), 300
@@ -174,12 +173,12 @@ def _put_unit(values: _Values, env: gymnasium.Env, traces: list[Trace]) -> None:
     widths = high - low
     widths = np.where(widths > 0, widths, widths.max() or 1.0)
     if widths.max() <= _DISPARATE * widths.min():
-        unit = (_number(widths.max() / _UNITS),)
+        unit = (_number(widths.max() / GOAL_REGION),)
         reason = f"the goal region is {_number(widths.max())} wide"
     else:
-        unit = tuple(_number(width / _UNITS) for width in widths)
+        unit = tuple(_number(width / GOAL_REGION) for width in widths)
         reason = "the goal dimensions have very different ranges"
-    unit = values.put("goal_unit", unit, f"{reason}: that is {_UNITS} units")
+    unit = values.put("goal_unit", unit, f"{reason}: that is {GOAL_REGION} units")
     reason = "the width of the goal region"
     if values["high.subgoals"] == "absolute":
         widths, reason = np.maximum(np.abs(low), np.abs(high)), "the farthest goal from the origin"
