@@ -10,6 +10,7 @@ import pytest
 import yaml
 from support import tiny
 from support.policies import give_policy
+from support.reach import SMALL
 from support.synthetic import synthetic_run
 
 import higl
@@ -111,6 +112,39 @@ def test_a_policy_that_walks_a_map_and_a_task_with_a_module(tmp_path):
     assert policy.chart is not None
     assert f"| map | {len(policy.chart.points)} landmark" in text
     assert "\n\n\n" not in text
+
+
+@pytest.fixture(scope="module")
+def in_python(tmp_path_factory) -> Path:
+    """Return the folder of a run that was trained in Python on an environment object."""
+    run = tmp_path_factory.mktemp("python") / "run"
+    higl.HIGL(lambda: tiny.TinyEnv(), verbose=0, **SMALL).learn(40, log_dir=run)
+    return run
+
+
+def test_a_run_on_an_object_has_a_card_if_its_environment_is_named(in_python, tmp_path, capsys):
+    assert card(tmp_path / "none", in_python) == 2
+    error = capsys.readouterr().err
+    assert "trained in Python on an environment object" in error
+    assert "--env module:Id" in error
+    folder = tmp_path / "card"
+    assert card(folder, in_python, "--env", tiny.TASK) == 0
+    metadata, text = read_card(folder)
+    assert metadata["model-index"][0]["results"][0]["dataset"]["name"] == tiny.TASK
+    assert f"`higl train {tiny.TASK} --config config.toml` trains it again" in text
+    assert (folder / "replay.mp4").exists()
+    capsys.readouterr()
+    assert main(["eval", str(folder), "--trust", "--episodes", "1"]) == 0
+    assert f"TinyEnv, tested in {tiny.TASK}" in capsys.readouterr().out
+    again = ["train", tiny.TASK, "--config", str(folder / "config.toml"), "--out", str(tmp_path / "again")]
+    assert main(again) == 0
+
+
+def test_a_card_measures_where_the_run_was_tested(tmp_path, capsys):
+    (run,) = runs(tmp_path)
+    assert card(tmp_path / "card", run, "--env", "reacher") == 2
+    assert "was tested in pusher, and so is its card: leave out --env" in capsys.readouterr().err
+    assert not (tmp_path / "card").exists()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from support import tiny
 from support.commands import finished_run, tell
+from support.reach import SMALL
 from support.tiny import higl
 
+import higl as library
 from higl.run.files import replace_file
 from higl.run.folder import RunFolder
 from higl.run.reading import read_config, read_facts, read_run
@@ -89,3 +91,14 @@ def test_a_run_on_an_object_is_continued_in_python(tmp_path, capsys):
     folder.update(status="stopped")
     folder.close()
     assert "`higl.HIGL.load(folder, env).learn(...)` continues it." in read_run(run).notices[-1]
+
+
+def test_a_run_on_an_object_that_the_command_line_continued_still_has_no_id(tmp_path, capsys):
+    run = tmp_path / "run"
+    library.HIGL(lambda: tiny.TinyEnv(), verbose=0, **SMALL).learn(40, log_dir=run)
+    assert tell(capsys, "resume", run, "--env", tiny.TASK, "--steps", 60)[0] == 0
+    assert read_facts(run)["saved_step"] == 60
+    assert read_facts(run)["has_id"] is False
+    code, _, err = tell(capsys, "resume", run, "--steps", 80)
+    assert code == 2
+    assert f"{run} was trained in Python on an environment object" in err

@@ -185,7 +185,7 @@ def test_a_shorter_run_with_a_derived_schedule(tmp_path, capsys, monkeypatch):
     run.close()
     code, _, err = tell(capsys, "train", tiny.TASK, "--steps", 9_000, "--out", run.path)
     assert code == 2
-    assert f"holds this run with 2000 steps: `higl resume {run.path} --trust --steps 9000`" in err
+    assert f"holds this run with 2,000 steps: `higl resume {run.path} --trust --steps 9000`" in err
     code, _, err = tell(capsys, "train", tiny.TASK, "--steps", 9_000, "--landmarks.start", 5, "--out", run.path)
     assert code == 2
     assert "holds a run with other settings (landmarks.start = " in err

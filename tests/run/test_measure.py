@@ -77,3 +77,9 @@ def test_one_episode_per_seed_without_exploration():
     alone = collect_episode(env, policy, 4, explore=False)
     assert outcomes[1].path_length == pytest.approx(np.linalg.norm(np.diff(alone.achieved, axis=0), axis=1).sum())
     assert [outcome.steps for outcome in outcomes] == [7, 7, 7]
+
+
+@pytest.mark.parametrize("count", [5, 7, 10, 100])
+def test_the_interval_of_no_success_begins_at_0_and_of_all_ends_at_1(count):
+    assert wilson_interval(0, count)[0] == 0.0
+    assert wilson_interval(count, count)[1] == 1.0

@@ -156,7 +156,7 @@ def _train_again(held: HeldRun, config: Config, options: TrainOptions) -> int:
     if steps < config.steps:
         more = f" --steps {config.steps}" if facts.get("has_id", True) else ""
         raise SettingsError(
-            f"{out} holds this run with {steps} steps: `{continuing}{more}` continues it; or choose another --out"
+            f"{out} holds this run with {steps:,} steps: `{continuing}{more}` continues it; or choose another --out"
         )
     if steps > config.steps:
         raise SettingsError(other_settings_text(out, differences(held.config, config, ["steps"])))

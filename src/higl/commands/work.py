@@ -15,7 +15,7 @@ from higl.run.files import CHECKPOINT_MINUTES
 from higl.run.naming import run_title
 from higl.run.process import check_device
 from higl.run.progress import make_progress
-from higl.run.reading import last_evaluation, other_test_env
+from higl.run.reading import last_evaluation, other_test_env, read_facts
 from higl.run.stopping import StopAtSuccess
 from higl.run.tracker_process import recorded_trackers
 from higl.run.trackers import make_tracker
@@ -103,7 +103,8 @@ def work_on_run(
 ) -> int:
     """Start or continue a run in this process, which is prepared; return the exit code.
 
-    `env` replaces the name of the task. A new run may start from what another has learned.
+    `env` replaces the name of the task; without it, a run on an environment object still has no id then. A new run may
+    start from what another has learned.
     """
     trackers = [] if options.tracker is None else [options.tracker]
     for name in trackers:
@@ -140,5 +141,6 @@ def work_on_run(
         trackers=trackers,
         test_env_name=options.test_env,
         start_from=start_from,
+        has_id=new or read_facts(out).get("has_id", True),
     ) as training:
         return training.run()

@@ -49,7 +49,9 @@ def make_ogbench(task: str, mode: str = "train", **options: Any) -> gymnasium.En
     known = sorted(id.removesuffix("-v0") for id in gymnasium.registry if _MAZES.fullmatch(id))
     if not _MAZES.fullmatch(id) or id not in gymnasium.registry:
         listed = f"; of OGBench, higl can learn in: {', '.join(known)}"
-        raise TaskError(f"unknown task {task!r}{did_you_mean(task, [PREFIX + name for name in known]) or listed}")
+        # A name that OGBench knows is no typing mistake.
+        meant = "" if id in gymnasium.registry else did_you_mean(task, [PREFIX + name for name in known])
+        raise TaskError(f"unknown task {task!r}{meant or listed}")
     # Gymnasium's checker would report what OGBench does differently on purpose.
     return OGBenchMaze(gymnasium.make(id, disable_env_checker=True, **options), mode)
 

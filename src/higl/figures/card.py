@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -26,7 +26,7 @@ from higl.run.files import replace_file
 from higl.run.measure import Evaluation, measure_policy
 from higl.run.naming import algorithm_title, changed_settings, task_name
 from higl.run.policy_file import load_policy
-from higl.run.reading import Run, how_to_repeat, policy_path, read_config, tested_in
+from higl.run.reading import Run, how_to_repeat, policy_path
 from higl.settings.flat import differing, flat_config
 from higl.settings.layers import toml_line
 from higl.settings.presets import has_rewards
@@ -73,6 +73,7 @@ def write_card(
     *,
     episodes: int,
     seed: int,
+    env: str | None = None,
     licence: str = "mit",
     flat: bool | None = None,
     say: Callable[[str], None] = lambda text: None,
@@ -84,6 +85,7 @@ def write_card(
         folder: folder to write; new, empty, or an earlier card.
         episodes: test episodes of each run.
         seed: seed of these episodes.
+        env: name of the environment, its module imported; None: the one that the runs name.
         licence: licence of the policy, as hubs abbreviate it.
         flat: True draws the video as plans; None prefers MuJoCo's renderer.
         say: receives messages for the user.
@@ -96,19 +98,21 @@ def write_card(
         RunFolderError: a run has no policy yet.
     """
     _check(runs, folder)
-    seeds = [Seed(run, _measure(run, seed, episodes)) for run in runs]
+    if env is not None:
+        runs = [replace(run, facts=run.facts | {"test_env": env}) for run in runs]
+    seeds = [Seed(run, measure_policy(policy_path(run.path), seed, episodes, _tested_in(run))) for run in runs]
     folder.mkdir(parents=True, exist_ok=True)
     for name in (CURVE, MAP, VIDEO):
         (folder / name).unlink(missing_ok=True)
-    copy_run(runs[0].path, folder)
+    copy_run(runs[0].path, folder, test_env=env)
     _draw(runs, folder, seed, flat, say)
     replace_file(folder / CARD, card_text(seeds, folder, seed, licence).encode())
     return sorted(path.name for path in folder.iterdir())
 
 
-def _measure(run: Run, seed: int, episodes: int) -> Evaluation:
-    """Measure a run's policy where the run was evaluated."""
-    return measure_policy(policy_path(run.path), seed, episodes, tested_in(run.path, read_config(run.path)))
+def _tested_in(run: Run) -> str:
+    """Return the name of the environment that a run was tested in."""
+    return run.test_env or run.task
 
 
 def _check(runs: Sequence[Run], folder: Path) -> None:
@@ -132,7 +136,7 @@ def _draw(runs: Sequence[Run], folder: Path, seed: int, flat: bool | None, say: 
     if runs[0].snapshots:
         save(draw_landmarks(runs[0]), folder / MAP)
     try:
-        make_video(runs[0], folder / VIDEO, seed=seed, flat=flat, say=say)
+        make_video(runs[0], folder / VIDEO, task=_tested_in(runs[0]), seed=seed, flat=flat, say=say)
     except RenderError as error:
         say(f"no video: {error}")
 
@@ -152,9 +156,9 @@ def card_text(seeds: Sequence[Seed], folder: Path, test_seed: int, licence: str)
         algorithm=algorithm_title(config.algo),
         paper=_PAPERS[config.algo],
         has_rewards=has_rewards(config.task),
-        tested_in=run.test_env or config.task,
+        tested_in=_tested_in(run),
         has_own_test=run.test_env is None,
-        module=module_in(run.test_env or config.task),
+        module=module_in(_tested_in(run)),
         repeat=how_to_repeat(run.facts, config),
         name=f"{config.algo}-{task_name(config, run.test_env)}",
         config=config,

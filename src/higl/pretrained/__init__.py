@@ -52,8 +52,10 @@ def publish(run: Path, folder: Path = FOLDER) -> Path:
     return place
 
 
-def copy_run(run: Path, place: Path) -> None:
+def copy_run(run: Path, place: Path, test_env: str | None = None) -> None:
     """Write a small run folder: policy, settings, evaluations, and facts that do not tell where the run was trained.
+
+    `test_env` names the test environment of a run that has no name for it.
 
     Raises:
         RunFolderError: it is no run folder, or has no policy.
@@ -66,5 +68,6 @@ def copy_run(run: Path, place: Path) -> None:
         if (run / name).exists():
             shutil.copyfile(run / name, place / name)
     facts["starts"] = [{name: start.get(name) for name in _START} for start in facts["starts"]]
+    facts |= {} if test_env is None else {"test_env": test_env}
     facts["steps"] = last_step(run) or facts.get("steps", 0)
     (place / FACTS).write_text(json.dumps(facts, indent=1) + "\n")

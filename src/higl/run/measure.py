@@ -165,7 +165,8 @@ def wilson_interval(successes: int, count: int) -> tuple[float, float]:
     rate, share = successes / count, _Z * _Z / count
     centre = (rate + share / 2) / (1 + share)
     half = _Z / (1 + share) * sqrt(rate * (1 - rate) / count + share / (4 * count))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # Exactly 0 and 1 at the ends, where rounding would leave 3e-17.
+    return centre - half if successes else 0.0, centre + half if successes < count else 1.0
 
 
 def make_test_env(config: Config, name: str | None = None, **options: Any) -> gymnasium.Env:

@@ -167,8 +167,11 @@ def _trust(*names: str) -> str:
 
 def how_to_repeat(facts: Mapping[str, Any], config: Config, file: str = CONFIG) -> str:
     """Return the command that trains a run again from its file of settings."""
-    words = ["higl", "train", "--config", file, *_trust(config.task).split()]
     other = other_test_env(facts, config.task)
+    if other is not None and not facts.get("has_id", True):  # the task is no id: the test environment stands for it
+        words, other = ["higl", "train", other, "--config", file], None
+    else:
+        words = ["higl", "train", "--config", file, *_trust(config.task).split()]
     words += [] if other is None else ["--test-env", other]
     words += [] if facts.get("stop_at") is None else ["--stop-at", f"{facts['stop_at']:g}"]
     return shlex.join(words)
