@@ -14,6 +14,7 @@ from support.arrays import differing
 
 from higl.algo.walked import (
     Chart,
+    Edges,
     WalkedMap,
     Walker,
     follow,
@@ -87,6 +88,7 @@ def crosses(first: np.ndarray, second: np.ndarray, wall: tuple[float, float, flo
 # --- Edges ----------------------------------------------------------------------------------------------------------
 
 WALL = (0.0, -9.0, 3.0)
+WIDE = line((-1.0, 0.0), (-1.0, 4.0), (1.0, 4.0), (1.0, 0.0))
 AROUND = ((-0.12, 0.0), (-0.12, 4.0), (0.12, 4.0), (0.12, 0.0))
 
 
@@ -147,15 +149,64 @@ def test_edges_take_the_time_of_a_good_segment_and_longer_if_walked_once_or_stuc
     assert (np.abs(often.steps / (length / STEP) - 1.05) < 0.01).all()
     grown = walked(*[way] * 20)
     still = np.tile(way[:1], (101, 1))
-    for _ in range(5):
+    for _ in range(20):
         add(grown, still, np.tile(np.float32([1.0, 0.0]), (10, 1)))
     chart = grown.chart()
     ratio = chart.steps / (np.linalg.norm(chart.points[chart.start] - chart.points[chart.end], axis=1) / grown.speed)
     first = chart.start == nearest(chart, 0.0, 0.0)
     assert ratio[first].max() > 5
-    assert ratio[~first].max() < 1.2
+    far = (chart.points[chart.start] + chart.points[chart.end])[:, 0] / 2 > 2 * grown.radius
+    assert ratio[far].max() < 1.2
     assert chart.vain[nearest(chart, 0.0, 0.0)] > 25
     assert chart.vain[nearest(chart, 2.0, 0.0)] < 1e-6
+
+
+POINTS = np.float32([[0.0, 0.0], [0.3, 0.0], [0.6, 0.0], [0.3, 0.3], [-0.3, 0.0], [0.0, 1.0], [0.3, 1.0]])
+LINKS = [(0, 1), (1, 2), (1, 0), (0, 3), (4, 0), (5, 6), (0, 5)]
+
+
+@pytest.mark.parametrize(
+    ("body", "target", "expected"),
+    [
+        ((0.0, 0.0), (2.0, 0.0), {(0, 1), (1, 2), (0, 3), (4, 0)}),  # ahead within a radius, and leading there
+        ((0.0, 0.0), (-2.0, 0.0), {(1, 0)}),
+        ((0.0, 0.0), (0.0, 2.0), {(0, 3), (0, 5)}),
+        ((0.0, -0.4), (0.0, 2.0), {(0, 3)}),  # the middle of (0, 5) is too far away
+        ((0.0, 1.0), (2.0, 1.0), {(5, 6)}),
+    ],
+)
+def test_edges_before_a_stuck_body_lead_where_it_cannot_go(body, target, expected):
+    edges = Edges(*np.transpose(LINKS))
+    found = edges.before(POINTS, np.float32(body), np.float32(target), 0.3)
+    assert {link for link, blocked in zip(LINKS, found, strict=True) if blocked} == expected
+
+
+def test_edges_along_a_way_have_both_ends_on_it():
+    edges = Edges(*np.transpose(LINKS))
+    for start, end, expected in [
+        ((-0.05, 0.02), (0.65, 0.02), {(0, 1), (1, 2)}),
+        ((0.65, 0.02), (-0.05, 0.02), {(1, 0)}),
+        ((0.1, 0.0), (0.65, 0.0), {(1, 2)}),
+        ((-0.05, 0.2), (0.65, 0.2), set()),
+    ]:
+        found = edges.along(POINTS, np.float32(start), np.float32(end), 0.3)
+        assert {link for link, free in zip(LINKS, found, strict=True) if free} == expected
+
+
+def test_a_map_learns_that_an_edge_through_a_thin_wall_cannot_be_walked():
+    """Trajectories close to a wall without thickness, on either side of it, meet at the same landmarks."""
+    visits = [line((x, 0.0), (x / 25, 0.0), (x / 25, 0.4), (x, 0.4)) for x in (-1.0, 1.0)]
+    grown = walked(WIDE, *visits, *(visit[::-1] for visit in visits))
+
+    def straight() -> bool:
+        chart = grown.chart()
+        return path(chart, nearest(chart, -1.0, 0.0), nearest(chart, 1.0, 0.0))[:, 1].max() < 3.0
+
+    assert straight(), "the map mistakes one side of the wall for the other"
+    for y in np.linspace(-0.1, 0.5, 25):
+        pushing = np.tile(np.float32([-0.04, y]), (PERIOD + 1, 1))
+        add(grown, pushing, pushing[-1:] + np.float32([1.0, 0.0]))
+    assert not straight()
 
 
 # --- Merging --------------------------------------------------------------------------------------------------------
@@ -324,9 +375,6 @@ def walk(
     return np.asarray(positions)
 
 
-WIDE = line((-1.0, 0.0), (-1.0, 4.0), (1.0, 4.0), (1.0, 0.0))
-
-
 def test_a_walker_leads_around_a_wall_to_a_goal_that_it_knows():
     """It tries the straight line once, unless segments got stuck there before."""
     grown = walked(WIDE, WIDE)
@@ -424,6 +472,19 @@ def test_a_walker_that_is_stuck_off_the_map_goes_on_from_the_nearest_landmark():
     walker.attempt, walker.cautious = (end, -1, off, np.array([4.0, 5.0])), True
     _, walker = walker.see(off).target(off, np.array([4.0, 5.0]), None)
     assert walker.node == nearest(chart, *off)
+
+
+def test_stops_of_a_fast_body_do_not_cut_corners():
+    """Its stops are 1.4 units away, but the end of the wall is nearer."""
+    way = line((-0.4, 0.0), (-0.4, 3.3), (0.4, 3.3), (0.4, 0.0))
+    chart = walked(way, way, way).chart()._replace(speed=np.float32(0.3))
+    start, goal = np.float32([-0.4, 2.0]), np.float32([0.4, 0.0])
+    walker = Walker(chart, PERIOD)
+    assert walker.scale == 2.0
+    walker.cautious = True
+    target, _ = walker.see(start).target(start, goal, None)
+    assert not crosses(start, target, WALL)
+    assert np.linalg.norm(target - start) > 0.5
 
 
 def test_a_walker_that_is_stuck_takes_another_way():

@@ -49,6 +49,11 @@ _GUESS = 3.0
 # A segment is stuck if it got closer to its target by less than this share of its way (at most of a good segment, or of
 # a unit if that is shorter); ways shorter than the second share of those are not judged.
 _STUCK, _SHORT = 0.2, 0.3
+# A segment that got closer by this share of its way shows that the edges along it are free.
+_MOST = 0.6
+# Edges are before a stuck body, within one radius of it, if their middles are so many radii from its line and the
+# cosine of the angle is larger; edges are along a line if their ends are so many radii from it.
+_BEFORE, _ALIGNED, _BESIDE = 1.0, 0.5, 0.5
 # Stops are at least so far away, in units, or in lengths of a good segment if that is longer than a unit: a body that
 # is only asked for what it reaches already does not get faster. It counts as two units at the most: with stops far
 # along the path a body cuts corners, or passes a key.
@@ -61,7 +66,10 @@ _HURRY, _IN_TIME = 2.0, 2 / 3
 # Stops may be this many times as far where the path is straight, that is, within so many units of a line, and no more
 # than so many segments got stuck along it of late. So may pieces of the straight rest to a goal.
 _LEAP, _BEND, _SMOOTH = 3.0, 0.2, 0.5
-# Share of what is remembered of stuck segments at the next one, and the factor on an edge along which all were stuck.
+# Stops are nearer if the path leaves the line to them by more than this, in units.
+_CORNER = 0.5
+# Share of what is remembered of stuck segments at the next one, and how much longer an edge is that was blocked as
+# often as it was free (two more count as free): the factor grows with the square of those odds.
 _MEMORY, _STUCK_FACTOR = 0.98, 10.0
 # Factor on the straight rest of the way to a goal that was never reached, and stuck segments that double the rest.
 _DETOUR, _DOUBT = 3.0, 3.0
@@ -138,8 +146,8 @@ class WalkedMap:
         number = np.cumsum(self.present) - 1
         start, end = np.nonzero(self.crossings)
         away = np.linalg.norm(self.points[start] - self.points[end], axis=1)
-        share = self.stuck[start, end] / (self.attempts[start, end] + 2)
-        steps = away / self.speed * (1 + 1 / self.crossings[start, end]) * (1 + _STUCK_FACTOR * np.square(share))
+        odds = self.stuck[start, end] / (self.attempts[start, end] - self.stuck[start, end] + 2)
+        steps = away / self.speed * (1 + 1 / self.crossings[start, end]) * (1 + _STUCK_FACTOR * np.square(odds))
         return Chart(
             self.points[self.present],
             self.visits[self.present],
@@ -209,17 +217,24 @@ class WalkedMap:
     def _judge(self, nodes: np.ndarray, achieved: np.ndarray, targets: np.ndarray) -> None:
         """Note which segments were stuck: nodes [S + 1], achieved [S + 1, G], and where they were to lead [S, G].
 
-        A segment counts for its landmark, and for the edge from there that leads closest to its target.
+        A segment counts for its landmark. A stuck one also counts against the edges that lie before the body, and one
+        that led most of the way for those along its way; in an episode each edge counts once, as stuck if it ever was:
+        a body that has fallen over gets stuck many times at one place.
         """
         reach = min(self.speed * self.period, 1.0)
-        for place, target in enumerate(targets):
-            node, stuck = nodes[place], is_stuck(achieved[place], achieved[place + 1], target, reach)
+        edges = Edges(*np.nonzero(self.crossings))
+        blocked, free = np.zeros((2, len(edges.start)), bool)
+        for node, start, end, target in zip(nodes, achieved[:-1], achieved[1:], targets, strict=False):
+            stuck = is_stuck(start, end, target, reach)
             self.vain[node] = _MEMORY * self.vain[node] + stuck
-            left = np.where(self.crossings[node] > 0, _distances(self.points, target), np.inf)
-            hop = int(np.argmin(left))
-            if left[hop] < np.linalg.norm(self.points[node] - target):
-                self.attempts[node, hop] = _MEMORY * self.attempts[node, hop] + 1
-                self.stuck[node, hop] = _MEMORY * self.stuck[node, hop] + stuck
+            if stuck:
+                blocked |= edges.before(self.points, end, target, float(self.radius))
+            elif np.linalg.norm(target - end) < (1.0 - _MOST) * np.linalg.norm(target - start):
+                free |= edges.along(self.points, start, end, float(self.radius))
+        tried = blocked | free
+        start, end = edges.start[tried], edges.end[tried]
+        self.attempts[start, end] = _MEMORY * self.attempts[start, end] + 1
+        self.stuck[start, end] = _MEMORY * self.stuck[start, end] + blocked[tried]
 
     # --- Merging ---
 
@@ -305,6 +320,35 @@ def is_stuck(start: np.ndarray, end: np.ndarray, target: np.ndarray, reach: floa
     """
     way = np.linalg.norm(target - start)
     return bool(way > _SHORT * reach and way - np.linalg.norm(target - end) < _STUCK * min(way, reach))
+
+
+class Edges(NamedTuple):
+    """Edges of a map, by the landmarks in which they start [E] and end [E]."""
+
+    start: np.ndarray
+    end: np.ndarray
+
+    def before(self, points: np.ndarray, body: np.ndarray, target: np.ndarray, radius: float) -> np.ndarray:
+        """Return which edges lie right before a body [G] on its way to a target [G], and lead the same way: [E].
+
+        If the body is stuck, something blocks them. The landmarks are at `points` [N, G].
+        """
+        way, lengths = points[self.end] - points[self.start], target - body
+        left = max(float(np.linalg.norm(lengths)), 1e-6)
+        ahead = lengths / left
+        same = way @ ahead > _ALIGNED * np.linalg.norm(way, axis=1)
+        middle = (points[self.start] + points[self.end]) / 2
+        near = _distances_to_line(middle, body, body + min(left, radius) * ahead) < _BEFORE * radius
+        return same & near
+
+    def along(self, points: np.ndarray, start: np.ndarray, end: np.ndarray, radius: float) -> np.ndarray:
+        """Return which edges lie along the line from one point [G] to another and lead the same way: [E]."""
+        way = end - start
+        length = max(float(np.linalg.norm(way)), 1e-6)
+        place = (points - start) @ (way / length)
+        close = _distances_to_line(points, start, end) < _BESIDE * radius
+        on_it = close & (place >= 0) & (place <= length)
+        return on_it[self.start] & on_it[self.end] & (place[self.start] < place[self.end])
 
 
 def last_landmark(chart: Chart, vain: np.ndarray, way: np.ndarray, desired: np.ndarray) -> tuple[int, bool]:
@@ -428,10 +472,10 @@ class Walker:
             walker.node = int(np.argmin(_distances(self.chart.points, achieved)))
         walker.vain = self.vain.copy()
         walker.vain[node] += _IMPATIENCE
-        if hop >= 0:
-            walker.edges = self.edges.copy()
-            ends = _row(self.edges, node)
-            walker.edges.data[ends] *= np.where(self.edges.indices[ends] == hop, _REFUSAL, 1.0)
+        walker.edges = self.edges.copy()
+        blocked = _edges(self.edges).before(self.chart.points, achieved, self.attempt[3], float(self.chart.radius))
+        blocked[_row(self.edges, node)] |= self.edges.indices[_row(self.edges, node)] == hop
+        walker.edges.data[blocked] *= _REFUSAL
         return walker
 
     def _is_near(self, achieved: np.ndarray) -> bool:
@@ -502,6 +546,8 @@ class Walker:
         away = _distances(points, achieved)
         least = _AHEAD * self.scale
         chosen = next((place for place, far in enumerate(away) if far >= least), len(points) - 1)
+        while chosen and _distances_to_line(points[:chosen], achieved, points[chosen]).max() > _CORNER:
+            chosen -= 1  # a straight line would cut the corner
         for place in range(chosen + 1, len(points)):
             if away[place] > _LEAP * least or rough[: place + 1].any():
                 break
@@ -554,6 +600,11 @@ class Walker:
 def _row(matrix: Any, row: int) -> slice:
     """Return where a sparse matrix keeps the entries of a row."""
     return slice(matrix.indptr[row], matrix.indptr[row + 1])
+
+
+def _edges(matrix: Any) -> Edges:
+    """Return the edges that a sparse matrix holds, in the order of its entries."""
+    return Edges(np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices)
 
 
 def _distances(points: np.ndarray, point: np.ndarray) -> np.ndarray:
