@@ -4,6 +4,7 @@ Each has a `train` mode with random goals and a `test` mode with one far goal. L
 settings are not fitted to one instance:
 
     Shelves     a robot drives around shelves that stand between it and the goal
+    Rooms       a point goes from one room to another; the wall between them has no thickness
     KeyDoor     a point fetches a key that opens the door to the other room; the goal is (x, y, has key)
     TorqueArm   a two-link arm under torques brings its tip to a point
     Lift        a carriage moves metres sideways and millimetres upwards: goal dimensions 1,000 times apart
@@ -161,6 +162,47 @@ class Shelves(GoalWorld):
                 return goal
 
 
+class Rooms(GoalWorld):
+    """A fast point in two rooms of 5 x 6. The wall between them has no thickness, and a gap at its upper end."""
+
+    def __init__(
+        self,
+        mode: Mode = "train",
+        *,
+        speed: float = 0.6,
+        gap: float = 1.5,
+        mirrored: bool = False,
+        steps: int = 100,
+    ):
+        self.mode, self.speed, self.mirrored = mode, speed, mirrored
+        self.size = (10.0, 6.0)
+        self.wall = (5.0, self.size[1] - gap)
+        super().__init__(
+            observation=4, goal_low=(0, 0), goal_high=self.size, action=2, unit=(1, 1), radius=0.6, steps=steps
+        )
+
+    def _begin(self) -> None:
+        self.place, self.velocity = np.array([9.0 if self.mirrored else 1.0, 1.0]), np.zeros(2)
+
+    def _move(self, action: np.ndarray) -> None:
+        self.velocity = 0.5 * self.velocity + 0.5 * self.speed * action
+        place, (x, top) = np.clip(self.place + self.velocity, (0, 0), self.size), self.wall
+        if (self.place[0] - x) * (place[0] - x) <= 0 and place[1] < top:
+            place[0] = self.place[0]
+        self.velocity, self.place = place - self.place, place
+
+    def _state(self) -> np.ndarray:
+        return np.array([*self.place, *self.velocity])
+
+    def _achieved(self) -> np.ndarray:
+        return self.place.copy()
+
+    def _draw_goal(self) -> np.ndarray:
+        if self.mode == "test":
+            return np.array([1.0 if self.mirrored else 9.0, 1.0])
+        return self.np_random.uniform((0.0, 0.0), self.size)
+
+
 class KeyDoor(GoalWorld):
     """Two rooms, 8 x 4, with a door between them that opens for whoever has touched the key; goal (x, y, has key)."""
 
@@ -294,6 +336,8 @@ WORLDS: dict[str, Callable[..., GoalWorld]] = {
     "shelves": Shelves,
     "shelves-steer": partial(Shelves, drive="steer"),
     "shelves-slow": partial(Shelves, speed=0.35, gap=1.6, mirrored=True, steps=250),
+    "rooms": Rooms,
+    "rooms-slow": partial(Rooms, speed=0.3, gap=1.0, mirrored=True, steps=150),
     "key-door": KeyDoor,
     "key-door-far": partial(KeyDoor, speed=0.3, key=(0.6, 0.6), door=3.2, start=(3.0, 3.0), steps=150),
     "torque-arm": TorqueArm,
@@ -309,7 +353,7 @@ for _name, _make in WORLDS.items():
         if _id not in gymnasium.registry:
             gymnasium.register(_id, _make, kwargs={"mode": _mode}, disable_env_checker=True, order_enforce=False)
 
-STEPS = {"shelves": 60_000, "key-door": 20_000, "torque-arm": 15_000, "lift": 30_000}
+STEPS = {"shelves": 60_000, "rooms": 10_000, "key-door": 20_000, "torque-arm": 15_000, "lift": 30_000}
 """Steps within which each kind of world is to be learned."""
 
 

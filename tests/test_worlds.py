@@ -42,6 +42,13 @@ def through_shelves(env: Any) -> Controller:
     return push if env.drive == "push" else steer
 
 
+def through_gap(env: Any) -> Controller:
+    x, top = env.wall
+    middle, side = (top + env.size[1]) / 2, 1.0 if env.mirrored else -1.0
+    way = follow(lambda: env.place, [(x + side, middle), (x - side, middle), env.desired], 0.4)
+    return lambda: way() / env.speed
+
+
 def through_door(env: Any) -> Controller:
     x0, y0, x1, y1 = env.door
     middle = (y0 + y1) / 2
@@ -63,7 +70,13 @@ def over_post(env: Any) -> Controller:
     return lambda: way() / env.unit / env.speed
 
 
-CONTROLLERS = {"shelves": through_shelves, "key-door": through_door, "torque-arm": turn_joints, "lift": over_post}
+CONTROLLERS = {
+    "shelves": through_shelves,
+    "rooms": through_gap,
+    "key-door": through_door,
+    "torque-arm": turn_joints,
+    "lift": over_post,
+}
 
 
 def steps_to_goal(env: Any, control: Callable[[Any], Controller], seed: int) -> int:
