@@ -3,7 +3,7 @@
 Values of the low level know no walls, so a graph whose edges are values leads through them. Here an edge i -> j exists
 because a trajectory went from landmark i to landmark j. It respects walls, one-way passages and prerequisites (a key
 before a door), and needs no cut-off. The length of an edge is the time that a good segment needs for it; an edge that
-was walked only once, or along which segments got stuck, is longer.
+was walked only once, or before which bodies got stuck, is longer.
 
     WalkedMap   grows with every episode of a run
     Chart       what acting reads of it: small, and stored with a policy
@@ -11,7 +11,7 @@ was walked only once, or along which segments got stuck, is longer.
 
 A trajectory belongs to a landmark until another is clearly nearer: a joined one within the radius, or any within a
 third of the radius. Where it leaves the radius and meets none, it makes a new one. So points on either side of a wall
-that is thicker than a third of the radius rarely share a landmark. When all places are taken, the radius grows and
+that is thicker than a third of the radius rarely share a landmark; of thinner ones, stuck bodies tell. When all places are taken, the radius grows and
 landmarks that are joined by short edges are merged, as are landmarks without any edge that are as close. In this way
 the map covers whatever has been visited with the same number of landmarks.
 
@@ -401,7 +401,7 @@ def guessed_edges(chart: Chart) -> np.ndarray:
 class Walker:
     """Leads one episode along a chart: to its goal if that is known, otherwise straight on from the best landmark.
 
-    It notices when it is stuck: the edge that could not be walked is longer for the rest of the episode. An exploring
+    It notices when it is stuck: edges that could not be walked are longer for the rest of the episode. An exploring
     episode with an unknown goal, or with a goal that it has reached, may also go to a frontier, a landmark where little
     time was spent, and roam from there. Walkers are never changed: each step returns a new one.
     """
