@@ -11,9 +11,9 @@ was walked only once, or before which bodies got stuck, is longer.
 
 A trajectory belongs to a landmark until another is clearly nearer: a joined one within the radius, or any within a
 third of the radius. Where it leaves the radius and meets none, it makes a new one. So points on either side of a wall
-that is thicker than a third of the radius rarely share a landmark; of thinner ones, stuck bodies tell. When all places are taken, the radius grows and
-landmarks that are joined by short edges are merged, as are landmarks without any edge that are as close. In this way
-the map covers whatever has been visited with the same number of landmarks.
+that is thicker than a third of the radius rarely share a landmark; thinner walls show where bodies get stuck. When all
+places are taken, the radius grows and landmarks that are joined by short edges are merged, as are landmarks without
+any edge that are as close. In this way the map covers whatever has been visited with the same number of landmarks.
 
 Trajectories that pass side by side leave chains of landmarks that nobody crossed between. A walker therefore guesses
 edges between landmarks within the radius of each other; they are longer than walked ones, the more so where segments
