@@ -562,5 +562,5 @@ def as_trained(config: Config) -> Config:
     if not is_derived(config):
         return config
     given = differing(preset(config.task, config.algo, config.preset), config)
-    config, _ = derive_settings(config, given, make_env(config.task, config.reward))
-    return derive_schedule(config, given)[0]
+    config, found = derive_settings(config, given, make_env(config.task, config.reward))
+    return derive_schedule(config, given, found=found)[0]
