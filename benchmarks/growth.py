@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,24 +64,28 @@ class Case:
     """What is measured, part by part: functions that return seconds per environment step; and a note for people."""
 
     parts: dict[str, Callable[[], float]]
+    holds: str = ""
     note: str = ""
 
 
 def measure(cases: dict[tuple[str, int], Case]) -> tuple[Costs, float]:
-    """Return the seconds per environment step by kind and size, and the product rate; notes say what the parts cost."""
+    """Return the seconds per environment step by kind and size, and the product rate; notes say what the parts cost.
+
+    A part that several cases share, such as the low level, is measured once per round.
+    """
     from higl.run.timing import PRODUCTS, ProductRate
 
     rate, best = ProductRate(*PRODUCTS, "fp32"), 0.0
-    found: dict[tuple[str, int], dict[str, float]] = {name: {} for name in cases}
+    found = {part: float("inf") for case in cases.values() for part in case.parts.values()}
     for number in range(ROUNDS):
         print(f"round {number + 1} of {ROUNDS}", flush=True)
         best = max(best, rate.measure())
-        for name, case in cases.items():
-            for part, seconds in case.parts.items():
-                found[name][part] = min(found[name].get(part, float("inf")), seconds())
-    for name, case in cases.items():
-        case.note = ", ".join(filter(None, [case.note, *(f"{p} {1e3 * s:.3f}" for p, s in found[name].items())]))
-    return {name: sum(parts.values()) for name, parts in found.items()}, best
+        for part, seconds in found.items():
+            found[part] = min(seconds, part())
+    for case in cases.values():
+        shares = [f"{name} {1e3 * found[part]:.3f}" for name, part in case.parts.items()]
+        case.note = ", ".join(filter(None, [case.holds, *shares]))
+    return {name: sum(found[part] for part in case.parts.values()) for name, case in cases.items()}, best
 
 
 # --- The recipe -----------------------------------------------------------------------------------------------------
@@ -92,16 +97,17 @@ def recipe_cases() -> dict[tuple[str, int], Case]:
     config, hrac = preset("ant-maze-u"), preset("ant-maze-u", "hrac")
     total = FIXED["best"]
     learners = {size: filled_learner(config, size) for size in DIMENSIONS}
+    low = {size: partial(low_seconds, learner) for size, learner in learners.items()}
     cases = {("landmarks", 0): hrac_case(filled_learner(hrac, 2))}
     for places in LANDMARKS["best"]:
-        cases["landmarks", places] = map_case(learners[2], places)
+        cases["landmarks", places] = map_case(learners[2], low[2], places)
     for size, learner in learners.items():
-        cases["dimensions", size] = cases["landmarks", total] if size == 2 else map_case(learner, total)
+        cases["dimensions", size] = cases["landmarks", total] if size == 2 else map_case(learner, low[size], total)
     return cases
 
 
-def map_case(learner: Any, places: int) -> Case:
-    """Return the case of a map with so many places. It replaces the learner's: the low level does not see the map."""
+def map_case(learner: Any, low: Callable[[], float], places: int) -> Case:
+    """Return the case of a map with so many places. The `low` level does not see it, and is measured for all alike."""
     from higl.algo.walked import WalkedMap
 
     grown = WalkedMap(places, learner.spaces.goal, learner.config.high.period)
@@ -116,16 +122,13 @@ def map_case(learner: Any, places: int) -> Case:
 
         return seconds
 
-    parts = {"low": low_seconds, "map": map_seconds, "acting": acting_seconds}
-    return Case({name: with_map(part) for name, part in parts.items()}, f"it holds {len(grown)}")
+    parts = {"low": low, "map": with_map(map_seconds), "acting": with_map(acting_seconds)}
+    return Case(parts, f"it holds {len(grown)}")
 
 
 def hrac_case(learner: Any) -> Case:
-    return Case({
-        "low": lambda: low_seconds(learner),
-        "high": lambda: high_seconds(learner),
-        "acting": lambda: acting_seconds(learner),
-    })  # fmt: skip
+    parts = {"low": low_seconds, "high": high_seconds, "acting": acting_seconds}
+    return Case({name: partial(part, learner) for name, part in parts.items()})
 
 
 def map_seconds(learner: Any, episodes: int = 4) -> float:
@@ -185,10 +188,10 @@ def with_landmarks(config: Any, total: int) -> Any:
 def graph_case(config: Any, goal_size: int) -> Case:
     learner = filled_learner(config, goal_size)
     learner.steps = config.landmarks.start  # with planning
-    parts = {"low": lambda: low_seconds(learner), "high": lambda: high_seconds(learner)}
+    parts = {"low": low_seconds, "high": high_seconds}
     if config.uses_novelty:
-        parts["novelty"] = lambda: novelty_seconds(learner)
-    return Case(parts)
+        parts["novelty"] = novelty_seconds
+    return Case({name: partial(part, learner) for name, part in parts.items()})
 
 
 # --- Learning -------------------------------------------------------------------------------------------------------
