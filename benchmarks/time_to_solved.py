@@ -41,8 +41,6 @@ PEER_TASKS = ("point-maze", *WORLDS)
 """Tasks that the peer can learn without goals or rewards of its own."""
 SHARE, EVALUATIONS = 0.9, 5
 STEPS = 300_000
-BATCH, WIDTH = 128, 300
-"""Shapes of the matrix products whose rate is measured: those of the low level's networks."""
 
 Line = dict[str, Any]
 
@@ -292,9 +290,9 @@ def measure_all(args: argparse.Namespace) -> None:
     from higl.run.process import prepare_process
 
     prepare_process([args.core])
-    from higl.run.timing import ProductRate
+    from higl.run.timing import PRODUCTS, ProductRate
 
-    rate = ProductRate(BATCH, WIDTH, "fp32")
+    rate = ProductRate(*PRODUCTS, "fp32")
     args.out.parent.mkdir(parents=True, exist_ok=True)
     for line in missing:
         print(f"{line['method']} on {line['task']}, seed {line['seed']}", file=sys.stderr, flush=True)

@@ -260,7 +260,7 @@ class Agent:
         config = replace(self.config, steps=self.steps + more)
         if self.steps == 0 and self._derives:
             say = print if self.verbose else None
-            config, _ = derive_schedule(config, self._given, say, brief=self.verbose < 2)
+            config, _ = derive_schedule(config, self._given, say, brief=self.verbose < 2, found=self.derived)
             # A learner that has acted was made without this schedule; a new one is drawn from the same seed.
             self.learner, self._policy = None, None
         self.config = config

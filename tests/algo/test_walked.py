@@ -15,14 +15,15 @@ from support.arrays import differing
 from higl.algo.walked import (
     Chart,
     Edges,
+    Nearness,
     WalkedMap,
     Walker,
+    _distances,
     follow,
     guessed_edges,
     is_stuck,
     last_landmark,
     last_or_source,
-    with_nearby,
 )
 
 # All worlds: 0.1 per step, so that a segment of ten steps leads one unit far, and the first radius is 0.3.
@@ -321,8 +322,7 @@ def test_a_restored_map_grows_as_the_original():
     ],
 )
 def test_the_landmark_of_a_point(node, distance, joined, expected):
-    flags = np.isin(np.arange(3), joined)
-    assert follow(node, np.array(distance), flags, 1.0) == expected
+    assert follow(node, np.array(distance), np.array(joined, int), 1.0) == expected
 
 
 @pytest.mark.parametrize(
@@ -426,7 +426,7 @@ def test_a_segment_ends_earlier_when_time_is_short():
 def test_edges_are_guessed_between_landmarks_side_by_side():
     """Two parallel ways, closer than the radius: nobody crossed between them, and yet there is a way across."""
     chart = walked(line((0.0, 0.0), (5.0, 0.0)), line((0.0, 0.7), (0.5, 0.15), (5.0, 0.15))).chart()
-    lengths = guessed_edges(chart)
+    lengths = guessed_edges(chart).toarray()
     walked_pairs = set(zip(chart.start.tolist(), chart.end.tolist(), strict=True))
     for first, point in enumerate(chart.points):
         for second, other in enumerate(chart.points):
@@ -436,9 +436,9 @@ def test_edges_are_guessed_between_landmarks_side_by_side():
             assert lengths[first, second] == pytest.approx(expected, rel=1e-3)
     start, upper = nearest(chart, 0.0, 0.0), nearest(chart, 5.0, 0.15)
     assert upper not in shortest(chart, start)[0]
-    assert np.isfinite(dijkstra(Walker(chart, PERIOD).edges, indices=start)[upper])
+    assert np.isfinite(Walker(chart, PERIOD).roads.ways(start)[0][upper])
     chart.vain[:] = 4.0
-    np.testing.assert_allclose(guessed_edges(chart), 5 * lengths, rtol=1e-5)
+    np.testing.assert_allclose(guessed_edges(chart).toarray(), 5 * lengths, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("speed", "least"), [(0.15, 1.05), (0.2, 1.4), (0.6, 1.4)])
@@ -502,7 +502,7 @@ def test_a_walker_that_is_stuck_takes_another_way():
 def test_stuck_segments_count_for_landmarks_nearby():
     points = np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32)
     counts = np.arange(30.0)
-    for point, sum_of_counts in zip(points, with_nearby(points, counts), strict=True):
+    for point, sum_of_counts in zip(points, Nearness(points).with_nearby(counts), strict=True):
         shares = [np.exp(-float(np.sum((other - point) ** 2))) for other in points]
         assert sum_of_counts == pytest.approx(sum(share * count for share, count in zip(shares, counts, strict=True)))
 
@@ -551,8 +551,10 @@ def test_a_walker_leaves_the_map_towards_an_unknown_goal():
 
 
 def contents(walker: Walker) -> dict[str, Any]:
-    tables = {"edges": walker.edges, "walked": walker.walked}
-    return vars(walker) | {name: (table.data, table.indices, table.indptr) for name, table in tables.items()}
+    """Return what a walker knows, without what it only keeps so as not to compute it again."""
+    tables = {"roads": walker.roads.edges, "walked": walker.walked}
+    tables = {name: (table.data, table.indices, table.indptr) for name, table in tables.items()}
+    return vars(walker) | tables | {"nearness": None}
 
 
 @pytest.mark.parametrize("seed", [None, 0, 1, 2, 3])
@@ -580,6 +582,47 @@ def test_a_walker_is_never_changed(seed):
         walker = led
     assert "stuck" in kinds
     assert seed is not None or kinds == {"stuck"}
+
+
+def led(walker: Walker, start: np.ndarray, goal: np.ndarray) -> tuple[list[np.ndarray], Walker]:
+    """Return the targets of an episode that often gets stuck, and the walker in the end."""
+    position, targets, rng = start, [], np.random.default_rng(0)
+    for step in range(80):
+        walker = walker.see(position)
+        if walker.is_due(position):
+            target, walker = walker.target(position, goal, None)
+            targets.append(target)
+        position = position if step % 40 > 20 else moved(position, targets[-1] + rng.normal(0.0, 0.2, 2), [WALL])
+    return targets, walker
+
+
+def test_episodes_that_begin_with_the_same_walker_go_as_if_each_had_its_own():
+    """Also for an episode after one that refused edges: the shortest ways that walkers share are not changed."""
+    chart = walked(WIDE, WIDE[::-1]).chart()
+    first = Walker(chart, PERIOD)
+    refused = 0
+    for start in chart.points[::5]:
+        for goal in (chart.points[-1], np.float32([9.0, 9.0])):
+            (shared, last), (own, _) = led(first, start, goal), led(Walker(chart, PERIOD), start, goal)
+            np.testing.assert_array_equal(np.stack(shared), np.stack(own))
+            refused += last.roads is not first.roads
+            way, before = last.roads.ways(last.node)
+            found = dijkstra(last.roads.edges, indices=last.node, return_predecessors=True)
+            np.testing.assert_array_equal(way, found[0])
+            np.testing.assert_array_equal(before, found[1])
+    assert refused > 5
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 20])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_distances_have_the_bits_of_a_plain_sum(size, kind):
+    """They decide which landmark is nearest, so rounding must not depend on how they are computed."""
+    rng = np.random.default_rng(size)
+    for count in (0, 1, 7, 300):
+        points, point = rng.normal(size=(count, size)).astype(np.float32), rng.normal(size=size).astype(kind)
+        found, plain = _distances(points, point), np.sqrt(np.square(points - point).sum(axis=1))
+        assert found.dtype == plain.dtype
+        np.testing.assert_array_equal(found, plain)
 
 
 def test_a_walker_that_gets_nowhere_is_shaken_loose_and_repeats_it():

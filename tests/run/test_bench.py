@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from higl.envs.make import make_env
 from higl.run import bench
-from higl.run.bench import Bench, adjacency_pairs, bench_configs, explored_cells
+from higl.run.bench import Bench, Stage, adjacency_pairs, bench_configs, explored_cells, run_benches, td3_flops
 from higl.settings.config import AdjacencyConfig
 from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.layers import apply
@@ -62,3 +63,49 @@ def test_a_map_is_measured_instead_of_a_high_level(monkeypatch):
     assert stages["map"].calls_per_step == 1 / 100
     assert len(measured.learner.map) > 25
     assert measured.checkpoint_seconds() > 0
+
+
+def test_the_low_level_counts_every_update_of_its_critics(monkeypatch):
+    """Two updates per step, each with two of the critics: as many FLOPs as the shapes of the networks say."""
+    monkeypatch.setattr(bench, "MAP_STEPS", 100)
+    [config] = bench_configs("reacher", ("higl",), landmarks=50, precision="fp32")
+    measured = Bench(apply(config, SMALL | {"low.updates": 2, "low.critic_updates": 2}))
+    low, batch = measured.learner.state.low, config.batch_size
+    actor, critic = (
+        sum(2 * batch * layer.weight.size for layer in network)
+        for network in (low.networks.actor, low.networks.critics[0])
+    )
+    assert td3_flops(low, batch, 1) == 4 * actor + 10 * critic
+    stage = measured._low()
+    assert stage.calls_per_step == 2
+    assert stage.flops == 5 * actor + 18 * critic
+
+
+class Fake(Bench):
+    """Takes some seconds by the clock of the test."""
+
+    now = 0.0
+
+    def __init__(self, config, tell):
+        self.config, self.tell = config, tell
+        Fake.now += 10.0
+
+    def measure(self):
+        Fake.now += self.config.seed
+        return [Stage("low update", Fake.now, 1.0)]
+
+    def checkpoint_seconds(self):
+        return 0.0
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), [(15, 3), (24, 2), (40, 1), (500, 1)])
+def test_a_slow_machine_gets_fewer_rounds(monkeypatch, seconds, rounds):
+    """Two more rounds of 24 seconds would take more than 80."""
+    said: list[str] = []
+    Fake.now = 0.0
+    monkeypatch.setattr(bench, "Bench", Fake)
+    monkeypatch.setattr(bench, "ProductRate", lambda *shape: SimpleNamespace(measure=lambda: 1e9))
+    monkeypatch.setattr(bench, "time", SimpleNamespace(monotonic=lambda: Fake.now))
+    [report] = run_benches([replace(preset("reacher"), seed=seconds)], said.append)
+    assert sum("round" in text for text in said) == rounds
+    assert report.stages[0].seconds == 10 + seconds  # the best of all rounds

@@ -194,6 +194,52 @@ def test_a_walked_map_needs_no_schedule():
     assert after == apply(before, {"evaluation.every": 1_000})
 
 
+class Slow(ReachEnv):
+    """Each step takes some seconds by the clock of the tests, and now and then one takes much longer."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float, steps: int = 500):
+        super().__init__(steps=steps)
+        self.seconds, self.now, self.count = seconds, 0.0, 0
+        monkeypatch.setattr("higl.settings.probe._clock", lambda: self.now)
+
+    def step(self, action):
+        self.count += 1
+        self.now += self.seconds + (self.count % 10 == 0)
+        return super().step(action)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "steps", "given", "every"),
+    [
+        (0.0004, 500, {}, 5_000),
+        (0.0019, 500, {}, 5_000),
+        (0.0021, 500, {}, 25_000),  # 2,500 steps of evaluation are a tenth
+        (1.0, 500, {"evaluation.episodes": 2}, 10_000),
+        (1.0, 40, {}, 5_000),  # already less than a tenth
+        (1.0, 40, {"steps": 10_000}, 2_000),  # not so in a short run, which would have one every 500 steps
+        (1.0, 500, {"evaluation.every": 4_000}, 4_000),
+    ],
+)
+def test_evaluations_are_rare_in_a_slow_environment(monkeypatch, seconds, steps, given, every):
+    said: list[str] = []
+    given = {"steps": 300_000} | given
+    config = apply(preset("reach"), given)
+    config, found = derive_settings(config, given, Slow(monkeypatch, seconds, steps), said.append)
+    config, scheduled = derive_schedule(config, given, said.append, found=found)
+    assert config.evaluation.every == every
+    slow = seconds > 0.002 and "evaluation.every" not in given
+    assert any("`evaluation.every`" in text for text in said) == slow
+    lines = [line for text in said for line in text.splitlines() if line.startswith("  evaluation.every = ")]
+    assert [f" = {every}  # " in line for line in lines] == [True] * ("evaluation.every" not in given)
+    reasons = [value.reason for value in scheduled if value.name == "evaluation.every"]
+    assert any("slow" in reason for reason in reasons) == (slow and every != 5_000)
+
+
+def test_a_short_run_in_a_slow_environment_is_evaluated_at_its_end(monkeypatch):
+    config, found = derive_settings(preset("reach"), (), Slow(monkeypatch, 1.0))
+    assert derive_schedule(replace(config, steps=2_000), (), found=found)[0].evaluation.every == 25_000
+
+
 def test_hrac_keeps_subgoals_within_one_segment():
     config, _ = derive_settings(preset("reach", "hrac"), (), ReachEnv())
     assert config.adjacency.degree == config.high.period == 4

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,6 +119,7 @@ class Policy:
         self.spaces = spaces
         self.views = views if views is not None else views_of(config, no_statistics(spaces.observation))
         self.chart = chart
+        self._walker: Walker | None = None
         self.unit = goal_unit(config, spaces)
         self.limit = subgoal_limit(config, spaces)
         self.action_low = np.asarray(spaces.action_low)
@@ -258,14 +259,17 @@ class Policy:
         begins = np.atleast_1d(state.clock) == 0
         walkers = state.walkers or (None,) * len(begins)
         return tuple(
-            (self._new_walker(self.chart) if new or walker is None else walker).see(point)
+            (self._first_walker(self.chart) if new or walker is None else walker).see(point)
             for walker, new, point in zip(walkers, begins, np.atleast_2d(achieved), strict=True)
         )
 
-    def _new_walker(self, chart: Chart) -> Walker:
-        if self.wanders:
-            return Wanderer(chart, self.period, self.config.landmarks.explore)
-        return Walker(chart, self.period)
+    def _first_walker(self, chart: Chart) -> Walker:
+        """Return the walker with which episodes begin: the same for all of them."""
+        kind = Wanderer if self.wanders else Walker
+        if self._walker is None or self._walker.chart is not chart or type(self._walker) is not kind:
+            wanderer = partial(Wanderer, explore=self.config.landmarks.explore)
+            self._walker = (wanderer if self.wanders else Walker)(chart, self.period)
+        return self._walker
 
     def _walk(
         self,

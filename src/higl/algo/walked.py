@@ -24,10 +24,13 @@ All lengths are in units of the goal space (`goal_unit`). Imports no JAX, so tha
 
 from __future__ import annotations
 
-import copy
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 # Factor on the radius when the map is full, and the share of places that merging must leave free.
 _GROWTH, _ROOM = 1.25, 0.2
@@ -86,6 +89,10 @@ _NOISE, _ROAMING, _STRAIGHT, _GOALWARD, _FAMILIAR, _SPREAD = 0.4, 12, 4, 0.3, 10
 _GOALS = 1_000
 # Share of the episodes with an unknown goal that go to the frontier instead of straight on.
 _ADVENTUROUS = 0.5
+# Up to so many dimensions, distances are summed dimension by dimension.
+_FEW = 4
+# The landmarks to which an edge leads from no landmark.
+_NONE = np.zeros(0, np.int32)
 
 
 class Chart(NamedTuple):
@@ -144,7 +151,7 @@ class WalkedMap:
     def chart(self) -> Chart:
         """Return what acting reads: the landmarks that are present, renumbered, and the edges between them."""
         number = np.cumsum(self.present) - 1
-        start, end = np.nonzero(self.crossings)
+        start, end = _pairs(self.crossings > 0)
         away = np.linalg.norm(self.points[start] - self.points[end], axis=1)
         odds = self.stuck[start, end] / (self.attempts[start, end] - self.stuck[start, end] + 2)
         steps = away / self.speed * (1 + 1 / self.crossings[start, end]) * (1 + _STUCK_FACTOR * np.square(odds))
@@ -212,7 +219,7 @@ class WalkedMap:
 
     def _follow(self, node: int, point: np.ndarray) -> int:
         distance = np.where(self.present, _distances(self.points, point), np.inf)
-        return follow(node, distance, self.crossings[node] > 0, float(self.radius))
+        return follow(node, distance, np.flatnonzero(self.crossings[node]), float(self.radius))
 
     def _judge(self, nodes: np.ndarray, achieved: np.ndarray, targets: np.ndarray) -> None:
         """Note which segments were stuck: nodes [S + 1], achieved [S + 1, G], and where they were to lead [S, G].
@@ -222,7 +229,7 @@ class WalkedMap:
         a body that has fallen over gets stuck many times at one place.
         """
         reach = min(self.speed * self.period, 1.0)
-        edges = Edges(*np.nonzero(self.crossings))
+        edges = Edges(*_pairs(self.crossings > 0))
         blocked, free = np.zeros((2, len(edges.start)), bool)
         for node, start, end, target in zip(nodes, achieved[:-1], achieved[1:], targets, strict=False):
             stuck = is_stuck(start, end, target, reach)
@@ -299,7 +306,7 @@ def follow(node: int, distance: np.ndarray, joined: np.ndarray, radius: float) -
     Args:
         node: The landmark so far.
         distance: From the point to each landmark [N].
-        joined: To which landmarks an edge leads from `node` [N].
+        joined: The landmarks to which an edge leads from `node`, in ascending order.
         radius: Radius of a landmark.
     """
     nearest = int(np.argmin(distance))
@@ -307,9 +314,10 @@ def follow(node: int, distance: np.ndarray, joined: np.ndarray, radius: float) -
         return nearest if distance[nearest] <= radius else -1
     if distance[nearest] <= min(_REUNION * radius, _NEARER * distance[node]):
         return nearest
-    near = np.where(joined, distance, np.inf)
-    if near.min() <= min(radius, _NEARER * distance[node]):
-        return int(np.argmin(near))
+    if len(joined):
+        near = joined[np.argmin(distance[joined])]
+        if distance[near] <= min(radius, _NEARER * distance[node]):
+            return int(near)
     return node if distance[node] <= radius else -1
 
 
@@ -351,29 +359,35 @@ class Edges(NamedTuple):
         return on_it[self.start] & on_it[self.end] & (place[self.start] < place[self.end])
 
 
-def last_landmark(chart: Chart, vain: np.ndarray, way: np.ndarray, desired: np.ndarray) -> tuple[int, bool]:
+def last_landmark(
+    chart: Chart, vain: np.ndarray, way: np.ndarray, desired: np.ndarray, nearness: Nearness | None = None
+) -> tuple[int, bool]:
     """Return the landmark from which to go straight to a goal [G], and whether the goal is known.
 
     `way` [N] holds the lengths of the ways to all landmarks. A goal is known if a landmark that can be reached lies
     within the radius; the one with the least sum of way and rest is chosen. A goal that is not known is approached from
     wherever that sum is least, with the straight rest counting more. The rest also counts the more, the more segments
     were stuck at the landmark (`vain` [N]), for an unknown goal also at those nearby: along a wall there are many.
+    `nearness` is the one of the chart, if there is one already.
     """
     away = _distances(chart.points, desired)
     within = (away <= chart.radius) & np.isfinite(way)
     if within.any():
         rest = away / chart.speed * (1.0 + vain / _DOUBT)
         return int(np.argmin(np.where(within, way + rest, np.inf))), True
-    rest = away / chart.speed * (1.0 + with_nearby(chart.points, vain) / _DOUBT)
+    nearness = nearness or Nearness(chart.points)
+    rest = away / chart.speed * (1.0 + nearness.with_nearby(vain) / _DOUBT)
     return int(np.argmin(way + _DETOUR * rest)), False
 
 
-def last_or_source(chart: Chart, vain: np.ndarray, way: np.ndarray, desired: np.ndarray) -> tuple[int, bool]:
+def last_or_source(
+    chart: Chart, vain: np.ndarray, way: np.ndarray, desired: np.ndarray, nearness: Nearness | None = None
+) -> tuple[int, bool]:
     """Return what `last_landmark` does, but for a goal [G] that was reached before, where it was: of several the best.
 
     Such a goal may have no landmark within the radius: it lies in a wall, or episodes end before they get closer.
     """
-    last, known = last_landmark(chart, vain, way, desired)
+    last, known = last_landmark(chart, vain, way, desired, nearness)
     sources = np.unique(chart.sources[_distances(chart.goals, desired) <= chart.radius])
     if known or not np.isfinite(way[sources]).any():
         return last, known
@@ -381,21 +395,62 @@ def last_or_source(chart: Chart, vain: np.ndarray, way: np.ndarray, desired: np.
     return int(sources[np.argmin(way[sources] + rest)]), True
 
 
-def with_nearby(points: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the counts of landmarks [N] plus those of others within about a unit, the farther the less: [N]."""
-    return np.exp(-_squared_distances(points)) @ counts
+class Nearness:
+    """How near the landmarks of a chart [N, G] are to each other; computed when it is first needed."""
+
+    def __init__(self, points: np.ndarray):
+        self._points = points
+
+    @cached_property
+    def _shares(self) -> np.ndarray:
+        squares = _squared_distances(self._points)
+        return np.exp(np.negative(squares, out=squares), out=squares)
+
+    def with_nearby(self, counts: np.ndarray) -> np.ndarray:
+        """Return the counts of landmarks [N] plus those of others within about a unit, the farther the less: [N]."""
+        return self._shares @ counts
 
 
-def guessed_edges(chart: Chart) -> np.ndarray:
+def guessed_edges(chart: Chart) -> csr_array:
     """Return the lengths of edges that nobody has walked, between landmarks within the radius of each other: [N, N].
 
-    0 where there is none. The more segments got stuck at a landmark, the longer the guesses from there.
+    The more segments got stuck at a landmark, the longer the guesses from there.
     """
-    away = np.sqrt(_squared_distances(chart.points))
-    near = (away <= chart.radius) & ~np.eye(len(away), dtype=bool)
+    from scipy.sparse import csr_array
+
+    squares = _squared_distances(chart.points)
+    away = np.sqrt(squares, out=squares)
+    near = away <= chart.radius
+    np.fill_diagonal(near, False)
     near[chart.start, chart.end] = False
-    steps = _GUESS * away / chart.speed * (1.0 + chart.vain[:, None])
-    return np.where(near, np.maximum(steps, 1e-3), 0.0)
+    start, end = _pairs(near)
+    steps = _GUESS * away[start, end] / chart.speed * (1.0 + chart.vain[start])
+    return csr_array((np.maximum(steps, 1e-3), (start, end)), shape=near.shape)
+
+
+class Roads:
+    """The edges by which walkers go [N, N], and the shortest ways along them, each computed once.
+
+    Walkers share them, of all episodes with the same chart. A walker that is stuck gets its own.
+    """
+
+    def __init__(self, edges: csr_array):
+        self.edges = edges
+        self._ways: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def ways(self, node: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lengths of the shortest ways from a landmark [N], and the landmark before each on its way [N]."""
+        from scipy.sparse.csgraph import dijkstra
+
+        if node not in self._ways:
+            self._ways[node] = dijkstra(self.edges, indices=node, return_predecessors=True)
+        return self._ways[node]
+
+    def refusing(self, blocked: np.ndarray) -> Roads:
+        """Return roads on which some edges [E] are longer."""
+        edges = self.edges.copy()
+        edges.data[blocked] *= _REFUSAL
+        return Roads(edges)
 
 
 class Walker:
@@ -403,7 +458,8 @@ class Walker:
 
     It notices when it is stuck: edges that could not be walked are longer for the rest of the episode. An exploring
     episode with an unknown goal, or with a goal that it has reached, may also go to a frontier, a landmark where little
-    time was spent, and roam from there. Walkers are never changed: each step returns a new one.
+    time was spent, and roam from there. Walkers are never changed: each step returns a new one. So the episodes with a
+    chart may all begin with the same one.
     """
 
     def __init__(self, chart: Chart, period: int):
@@ -415,7 +471,8 @@ class Walker:
         self.judged, self.scale = min(reach, 1.0), min(max(reach, 1.0), _FAR)
         """How far a segment should lead, and the scale of the distance to the next stop."""
         self.walked = csr_array((chart.steps.astype(np.float64), (chart.start, chart.end)), shape=(size, size))
-        self.edges = self.walked + csr_array(guessed_edges(chart))
+        self.roads = Roads(self.walked + guessed_edges(chart))
+        self.nearness = Nearness(chart.points)
         self.vain = chart.vain
         self.least, self.idle = np.inf, 0
         """The shortest way to the goal so far, and the segments since then."""
@@ -431,15 +488,19 @@ class Walker:
         self.clock, self.hurry = -1, 1.0
         """Steps of the episode so far, and the factor on the distance at which a stop counts as reached."""
 
+    def _copy(self) -> Self:
+        """Return a shallow copy; `copy.copy` takes several times as long."""
+        walker = object.__new__(type(self))
+        walker.__dict__.update(self.__dict__)
+        return walker
+
     def see(self, achieved: np.ndarray) -> Walker:
         """Follow the body to its landmark; to be called at every step."""
-        walker = copy.copy(self)
+        walker = self._copy()
         walker.steps += 1
         walker.clock += 1
         distance = _distances(self.chart.points, achieved)
-        joined = np.zeros(len(distance), bool)
-        if self.node >= 0:
-            joined[self.walked.indices[_row(self.walked, self.node)]] = True
+        joined = self.walked.indices[_row(self.walked, self.node)] if self.node >= 0 else _NONE
         found = follow(self.node, distance, joined, float(self.chart.radius))
         walker.node = found if found >= 0 else self.node if self.node >= 0 else int(np.argmin(distance))
         return walker
@@ -462,7 +523,7 @@ class Walker:
 
     def _having_noticed(self, achieved: np.ndarray) -> Walker:
         """Return a walker that knows whether the last segment was stuck."""
-        walker = copy.copy(self)
+        walker = self._copy()
         if self.attempt is None or not is_stuck(self.attempt[2], achieved, self.attempt[3], self.judged):
             return walker
         node, hop, _, _ = self.attempt
@@ -472,11 +533,16 @@ class Walker:
             walker.node = int(np.argmin(_distances(self.chart.points, achieved)))
         walker.vain = self.vain.copy()
         walker.vain[node] += _IMPATIENCE
-        walker.edges = self.edges.copy()
-        blocked = _edges(self.edges).before(self.chart.points, achieved, self.attempt[3], float(self.chart.radius))
-        blocked[_row(self.edges, node)] |= self.edges.indices[_row(self.edges, node)] == hop
-        walker.edges.data[blocked] *= _REFUSAL
+        walker.roads = self.roads.refusing(self._blocked(node, hop, achieved, self.attempt[3]))
         return walker
+
+    def _blocked(self, node: int, hop: int, achieved: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Return which edges could not be walked: from a landmark to the next, and those before the body: [E]."""
+        edges = self.roads.edges
+        blocked = _edges(edges).before(self.chart.points, achieved, target, float(self.chart.radius))
+        ends = _row(edges, node)
+        blocked[ends] |= edges.indices[ends] == hop
+        return blocked
 
     def _is_near(self, achieved: np.ndarray) -> bool:
         """Return whether the body is within the radius of its landmark, or no other is clearly nearer."""
@@ -487,11 +553,9 @@ class Walker:
         self, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None
     ) -> tuple[int, np.ndarray]:
         """Return the next landmark on the way (-1: none) and the target of the next segment [G]."""
-        from scipy.sparse.csgraph import dijkstra
-
-        way, before = dijkstra(self.edges, indices=self.node, return_predecessors=True)
+        way, before = self.roads.ways(self.node)
         find = last_or_source if rng is None else last_landmark  # an exploring episode looks for other ways
-        last, known = find(self.chart, self.vain, way, desired)
+        last, known = find(self.chart, self.vain, way, desired, self.nearness)
         if known and not self.cautious and self._in_sight(achieved, desired, way[last]):
             last = self.node
         self._consult_clock(way[last] + np.linalg.norm(desired - self.chart.points[last]) / self.chart.speed)
@@ -597,6 +661,11 @@ class Walker:
         return achieved + self.heading
 
 
+def _pairs(flags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows and the columns of what is true in a matrix [N, N]; `np.nonzero` takes ten times as long."""
+    return np.divmod(np.flatnonzero(flags), max(len(flags), 1))
+
+
 def _row(matrix: Any, row: int) -> slice:
     """Return where a sparse matrix keeps the entries of a row."""
     return slice(matrix.indptr[row], matrix.indptr[row + 1])
@@ -609,7 +678,14 @@ def _edges(matrix: Any) -> Edges:
 
 def _distances(points: np.ndarray, point: np.ndarray) -> np.ndarray:
     """Return the distances from points [N, G] to one point [G]: [N]."""
-    return np.sqrt(np.square(points - point).sum(axis=1))
+    size = points.shape[1]
+    if not 0 < size <= _FEW:
+        return np.sqrt(np.square(points - point).sum(axis=1))
+    # The same sum in the same order: NumPy takes longer to sum many short rows than a few long columns.
+    total = np.square(points[:, 0] - point[0])
+    for place in range(1, size):
+        total += np.square(points[:, place] - point[place])
+    return np.sqrt(total, out=total)
 
 
 def _distances_to_line(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
@@ -623,4 +699,6 @@ def _distances_to_line(points: np.ndarray, start: np.ndarray, end: np.ndarray) -
 def _squared_distances(points: np.ndarray) -> np.ndarray:
     """Return the squared distances between points [N, G]: [N, N]."""
     square = np.square(points).sum(axis=1)
-    return np.maximum(square[:, None] + square - 2.0 * points @ points.T, 0.0)
+    found = square[:, None] + square
+    found -= 2.0 * points @ points.T
+    return np.maximum(found, 0.0, out=found)

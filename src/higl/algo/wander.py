@@ -20,7 +20,7 @@ from math import ceil
 
 import numpy as np
 
-from higl.algo.walked import Chart, Walker, is_stuck, with_nearby
+from higl.algo.walked import Chart, Nearness, Walker, is_stuck
 from higl.settings.config import Explore
 
 # Share of the pseudo goals that are any known landmark, from which it does not roam.
@@ -44,7 +44,7 @@ def familiarity(chart: Chart) -> np.ndarray:
 
     Trajectories that pass side by side leave landmarks side by side, each with few visits: those are no frontier.
     """
-    return with_nearby(chart.points, chart.visits)
+    return Nearness(chart.points).with_nearby(chart.visits)
 
 
 def pseudo_goal(
@@ -75,10 +75,8 @@ class Wanderer(Walker):
         self, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None
     ) -> tuple[int, np.ndarray]:
         """Return the next landmark on the way (-1: none) and the target of the next segment [G]."""
-        from scipy.sparse.csgraph import dijkstra
-
         assert rng is not None, "only training wanders, and training explores"
-        way, before = dijkstra(self.edges, indices=self.node, return_predecessors=True)
+        way, before = self.roads.ways(self.node)
         self._aim(achieved, way, rng)
         if self.roaming:
             return -1, self._roam_outward(achieved, rng)

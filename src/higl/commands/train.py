@@ -123,8 +123,8 @@ def _derived(config: Config, given: set[str], options: TrainOptions) -> tuple[Co
     say = None if options.quiet else print
     brief = not options.verbose
     env = make_env(config.task, config.reward, hide_goal=config.explores_freely)
-    config, _ = derive_settings(config, given, env, say, brief=brief)
-    config, schedule = derive_schedule(config, given, say, brief=brief)
+    config, found = derive_settings(config, given, env, say, brief=brief)
+    config, schedule = derive_schedule(config, given, say, brief=brief, found=found)
     return config, [derived.name for derived in schedule]
 
 

@@ -45,14 +45,15 @@ from higl.envs.maps import WALL
 from higl.run.checkpoint import Checkpoints, Counters, learner_arrays
 from higl.run.files import CHECKPOINT_MINUTES
 from higl.run.measure import evaluate, make_test_env
-from higl.run.timing import ProductRate, best_time
+from higl.run.timing import PRODUCTS, ProductRate, best_time
 from higl.settings.config import AdjacencyConfig, Algorithm, Config, Precision, Preset
 from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.flat import differing, flat_config
 from higl.settings.presets import is_derived, preset
 
 # Rounds in which all stages are timed; the best counts, because a slow minute of a shared machine affects only some.
-ROUNDS = 3
+# After the first, there is another one only if it should be over this many seconds after the start.
+ROUNDS, LIMIT = 3, 80.0
 EPISODES_BEFORE = 4
 _PLAIN_LINE_SECONDS = 10.0
 # Cells of the goal space that a run visits. In a maze these are its floor (112 in Ant Maze U, whose runs found 112 to
@@ -142,11 +143,14 @@ class Bench:
         self.episode = episodes[-1]
         # The high level's updates run once per episode. An episode that ends with success may be shorter.
         self.episode_steps = max(map(len, episodes))
+        self._rng = np.random.default_rng(0)
 
     def measure(self) -> list[Stage]:
         """Return the cost of every stage that a run with these settings has."""
-        grown = [] if self.learner.map is None else [self._map(self.learner.map)]
-        stages = [*self._environment(), self._low(), *(self._high() if self.learner.map is None else grown)]
+        grown = self.learner.map
+        while grown is not None and grown.visits.sum() * grown.period < MAP_STEPS:
+            self._walk(grown)  # before acting is timed: it depends on the size of the map
+        stages = [*self._environment(), self._low(), *(self._high() if grown is None else [self._map(grown)])]
         if self.config.uses_novelty:
             stages.append(self._novelty())
         if self.config.uses_adjacency:
@@ -168,12 +172,12 @@ class Bench:
                 if terminated or truncated:
                     self.env.reset(seed=0)
 
-        first = self.episode.observation[0], self.episode.achieved[0], self.episode.desired[0]
+        seen = list(zip(self.episode.observation, self.episode.achieved, self.episode.desired, strict=True))
 
         def act() -> None:
             state = policy.begin()
-            for _ in range(count):
-                action, state = policy.step(*first, state, rng)
+            for place in range(count):
+                action, state = policy.step(*seen[place % len(seen)], state, rng)
                 policy.environment_action(action)
 
         return [
@@ -217,19 +221,21 @@ class Bench:
     def _map(self, grown: WalkedMap) -> Stage:
         """Time what happens to a map after each episode: it grows, and the policy gets a chart of it."""
         self.tell("map")
-        rng, steps = np.random.default_rng(0), self.episode_steps
-        ends = np.append(np.arange(0, steps, grown.period), steps)
 
         def add() -> None:
-            walk = np.cumsum(rng.normal(0.0, 0.2, (steps + 1, self.learner.spaces.goal)), axis=0)
-            walk += rng.uniform(0.0, _MAP_WIDTH, walk.shape[1])
-            folded = np.abs((walk + _MAP_WIDTH) % (2 * _MAP_WIDTH) - _MAP_WIDTH).astype(np.float32)
-            grown.add_episode(folded, folded[ends[1:]], ends)
+            self._walk(grown)
             grown.chart()
 
-        while grown.visits.sum() * grown.period < MAP_STEPS:
-            add()
-        return Stage("map", best_time(add), 1 / steps)
+        return Stage("map", best_time(add), 1 / self.episode_steps)
+
+    def _walk(self, grown: WalkedMap) -> None:
+        """Add a random walk to a map, as long as an episode."""
+        rng, steps = self._rng, self.episode_steps
+        ends = np.append(np.arange(0, steps, grown.period), steps)
+        walk = np.cumsum(rng.normal(0.0, 0.2, (steps + 1, self.learner.spaces.goal)), axis=0)
+        walk += rng.uniform(0.0, _MAP_WIDTH, walk.shape[1])
+        folded = np.abs((walk + _MAP_WIDTH) % (2 * _MAP_WIDTH) - _MAP_WIDTH).astype(np.float32)
+        grown.add_episode(folded, folded[ends[1:]], ends)
 
     def _planner(self, per_step: float) -> list[Stage]:
         """Time the planner's parts, each as what it adds to the previous ones."""
@@ -323,13 +329,14 @@ class Bench:
         return Stage("evaluation", seconds, self.config.evaluation.episodes / self.config.evaluation.every)
 
     def checkpoint_seconds(self) -> float:
-        """Return the time to save a checkpoint with full buffers."""
+        """Return the time to save a checkpoint with as many rows as at the end of a run."""
         self.tell("checkpoint")
-        state = self.learner.state
-        low = state.low_buffer._replace(size=jnp.asarray(self.config.buffer_size, jnp.int32))
+        state, config = self.learner.state, self.config
+        rows = min(config.buffer_size, config.steps)
+        low = state.low_buffer._replace(size=jnp.asarray(rows, jnp.int32))
         high = state.high_buffer
         if self.learner.map is None:
-            high = high._replace(size=jnp.asarray(self.config.buffer_size, jnp.int32))
+            high = high._replace(size=jnp.asarray(-(-rows // config.high.period), jnp.int32))
         self.learner.state = state._replace(low_buffer=low, high_buffer=high)
         with tempfile.TemporaryDirectory() as folder:
             checkpoints = Checkpoints(Path(folder))
@@ -342,7 +349,11 @@ class Bench:
 
 @dataclass(frozen=True)
 class Report:
-    """The stages of one configuration, beside the machine's matrix product rates in fp32 and bf16 (FLOP/s)."""
+    """The stages of one configuration, beside the machine's matrix product rates in fp32 and bf16 (FLOP/s).
+
+    Those have the same shape in every report, `PRODUCTS`; `same_shape_rate` is the fp32 rate at the shapes of the
+    configuration's own networks.
+    """
 
     task: str
     algo: str
@@ -352,6 +363,7 @@ class Report:
     precision: Precision
     gemm_rate: float
     bf16_gemm_rate: float
+    same_shape_rate: float
     stages: list[Stage]
     checkpoint_seconds: float
 
@@ -374,7 +386,7 @@ class Report:
         """Return the report for JSON."""
         stages = [
             asdict(stage)
-            | {"milliseconds_per_step": stage.milliseconds_per_step, "gemm_share": stage.share_of(self.gemm_rate)}
+            | {"milliseconds_per_step": stage.milliseconds_per_step, "gemm_share": stage.share_of(self.same_shape_rate)}
             for stage in self.stages
         ]
         return asdict(self) | {
@@ -395,31 +407,36 @@ def run_benches(configs: list[Config], tell: Tell = lambda text: None) -> list[R
 
     On a shared machine, a slow minute would otherwise affect only one of them.
     """
+    start = time.monotonic()
     names = [f"{config.algo} on {config.task}" for config in configs]
     benches = [
         Bench(config, lambda text, name=name: tell(f"{name}: {text}"))
         for config, name in zip(configs, names, strict=True)
     ]
     shapes = [(config.batch_size, max(config.hidden)) for config in configs]
-    kinds: tuple[Precision, ...] = ("fp32", "bf16")
-    rates = {(shape, kind): ProductRate(*shape, kind) for shape in shapes for kind in kinds}
+    kinds: list[tuple[tuple[int, int], Precision]] = [(PRODUCTS, "fp32"), (PRODUCTS, "bf16")]
+    own: list[tuple[tuple[int, int], Precision]] = [(shape, "fp32") for shape in shapes]
+    rates = {(shape, precision): ProductRate(*shape, precision) for shape, precision in (*kinds, *own)}
     best = dict.fromkeys(rates, 0.0)
     measured: list[list[list[Stage]]] = [[] for _ in configs]
-    for _ in range(ROUNDS):
-        for place, bench in enumerate(benches):
-            tell("matrix products")
-            for kind in kinds:
-                which = shapes[place], kind
-                best[which] = max(best[which], rates[which].measure())
-            measured[place].append(bench.measure())
+    for number in range(ROUNDS):
+        before = time.monotonic()
+        tell("matrix products")
+        for kind, rate in rates.items():
+            best[kind] = max(best[kind], rate.measure())
+        for bench, rounds in zip(benches, measured, strict=True):
+            bench.tell(f"round {number + 1} of {ROUNDS}")
+            rounds.append(bench.measure())
+        if 2 * time.monotonic() - before - start > LIMIT:
+            break
     reports = []
-    for bench, shape, rounds in zip(benches, shapes, measured, strict=True):
+    for bench, kind, rounds in zip(benches, own, measured, strict=True):
         stages = [min(same, key=lambda stage: stage.seconds) for same in zip(*rounds, strict=True)]
-        reports.append(_report(bench, stages, best[shape, "fp32"], best[shape, "bf16"]))
+        reports.append(_report(bench, stages, *(best[each] for each in (*kinds, kind))))
     return reports
 
 
-def _report(bench: Bench, stages: list[Stage], rate: float, bf16_rate: float) -> Report:
+def _report(bench: Bench, stages: list[Stage], rate: float, bf16_rate: float, same_shape_rate: float) -> Report:
     config = bench.config
     return Report(
         task=config.task,
@@ -430,6 +447,7 @@ def _report(bench: Bench, stages: list[Stage], rate: float, bf16_rate: float) ->
         precision=resolved_precision(config.precision),
         gemm_rate=rate,
         bf16_gemm_rate=bf16_rate,
+        same_shape_rate=same_shape_rate,
         stages=stages,
         checkpoint_seconds=bench.checkpoint_seconds(),
     )
@@ -474,7 +492,7 @@ def print_report(report: Report) -> None:
     for name in ("stage", "ms / call", "calls / step", "ms / step", "MFLOP / call", "share of fp32 rate"):
         table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=name == "stage")
     for stage in report.stages:
-        share = stage.share_of(report.gemm_rate)
+        share = stage.share_of(report.same_shape_rate)
         table.add_row(
             f"  {stage.name}" if stage.part_of else stage.name,
             f"{1e3 * stage.seconds:.3f}",
@@ -486,8 +504,9 @@ def print_report(report: Report) -> None:
     console = Console()
     console.print(table)
     console.print(
-        f"matrix products: {report.gemm_rate / 1e9:.1f} GFLOP/s in fp32, {report.bf16_gemm_rate / 1e9:.1f} in bf16; "
-        f"checkpoint with full buffers: {report.checkpoint_seconds:.2f} s, {report.checkpoint_share:.2%} of a run"
+        f"matrix products: {report.gemm_rate / 1e9:.1f} GFLOP/s in fp32, {report.bf16_gemm_rate / 1e9:.1f} in bf16, "
+        f"{report.same_shape_rate / 1e9:.1f} in fp32 at the shapes of these networks; "
+        f"checkpoint at the end of a run: {report.checkpoint_seconds:.2f} s, {report.checkpoint_share:.2%} of a run"
     )
 
 
@@ -562,5 +581,5 @@ def as_trained(config: Config) -> Config:
     if not is_derived(config):
         return config
     given = differing(preset(config.task, config.algo, config.preset), config)
-    config, _ = derive_settings(config, given, make_env(config.task, config.reward))
-    return derive_schedule(config, given)[0]
+    config, found = derive_settings(config, given, make_env(config.task, config.reward))
+    return derive_schedule(config, given, found=found)[0]

@@ -182,7 +182,7 @@ def _walked(chart: Chart, snapshot: Snapshot, unit: np.ndarray) -> Snapshot:
     if not len(points) or not snapshot["state"].size:
         return found
     walker = Walker(chart, 1).see(snapshot["state"] / unit)
-    way, before = dijkstra(walker.edges, indices=walker.node, return_predecessors=True)
+    way, before = walker.roads.ways(walker.node)
     last, _ = last_or_source(chart, chart.vain, way, snapshot["goal"] / unit)
     path = [last]
     while before[path[-1]] >= 0:

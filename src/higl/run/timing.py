@@ -18,6 +18,9 @@ from higl.settings.config import Precision
 SECONDS = 0.3
 """Seconds over which a call is repeated; its time is the shortest, because other processes only make it longer."""
 
+PRODUCTS = (128, 300)
+"""Batch and width of the matrix products behind MFLOP-equivalents: the paper's. So numbers of any networks compare."""
+
 
 def clock() -> float:
     """Return processor time on one core, where it is the time of the run without other processes; else wall time."""

@@ -38,6 +38,13 @@ _SEGMENTS, _SHORTEST_PERIOD = 10, 2
 # If the widest dimension is this many times wider than the narrowest, each dimension gets a unit of its own.
 _DISPARATE = 30
 
+# A step of the environment that takes so many seconds is slow: about as long as learning from it, and five times as
+# long as a step of our slowest task. Evaluations are then at most this share of the steps.
+_SLOW_STEP, _EVALUATED = 2e-3, 0.1
+
+# Steps between two evaluations, at the least.
+_MOST_FREQUENT = 500
+
 # The recipe and the defaults, whose numbers are the limits of a schedule; and pairs for trainings that are frequent.
 _RECIPE, _DEFAULT, _FEW_PAIRS = preset(""), Config(), 300
 
@@ -76,7 +83,8 @@ def derive_settings(
             f"task {config.task!r}: the environment raised {type(error).__name__} in a random episode: {error}"
         ) from error
     title = f"{config.task}: derived from its environment"
-    _announce(announce, title, values.derived, environment_summary(values.config) if brief else None)
+    told = [derived for derived in values.derived if derived.name != "evaluation.every"]  # that is part of the schedule
+    _announce(announce, title, told, environment_summary(values.config) if brief else None)
     for notice in [*values.notices, *([] if reports_success else [_NO_SUCCESS])]:
         if announce is not None:
             announce(notice)
@@ -84,10 +92,16 @@ def derive_settings(
 
 
 def derive_schedule(
-    config: Config, given: Collection[str], announce: Announce | None = None, *, brief: bool = False
+    config: Config,
+    given: Collection[str],
+    announce: Announce | None = None,
+    *,
+    brief: bool = False,
+    found: Collection[Derived] = (),
 ) -> tuple[Config, list[Derived]]:
     """Return settings whose schedule fits the number of steps, and those that were derived; a short run plans early.
 
+    `found` is what was derived from the environment: in a slow one, evaluations are rare.
     If the adjacency network is trained more often, each training is shorter, so that its share of the work stays.
     """
     values = _Values(config, given)
@@ -102,7 +116,9 @@ def derive_schedule(
             )
         values.put("high.random_steps", min(config.steps // 20, _RECIPE.high.random_steps), reason)
         values.put("landmarks.start", int(np.clip(config.steps // 10, every, _DEFAULT.landmarks.start)), reason)
-    values.put("evaluation.every", int(np.clip(config.steps // 20, 500, _DEFAULT.evaluation.every)), reason)
+    every = int(np.clip(config.steps // 20, _MOST_FREQUENT, _DEFAULT.evaluation.every))
+    rare = next((derived for derived in found if derived.name == "evaluation.every" and derived.value > every), None)
+    values.put("evaluation.every", *((every, reason) if rare is None else (rare.value, rare.reason)))
     summary = schedule_summary(values.config) if brief else None
     _announce(announce, "Derived from the number of steps", values.derived, summary)
     return values.config, values.derived
@@ -124,10 +140,14 @@ class _Values:
 
     def put(self, name: str, value: Any, reason: str) -> Any:
         """Derive a setting unless it is given; return its value."""
-        if name not in self._given:
+        if not self.is_given(name):
             self.config = apply(self.config, {name: value})
             self.derived.append(Derived(name, value, reason))
         return self[name]
+
+    def is_given(self, name: str) -> bool:
+        """Return whether a setting was given, so that it must not be derived."""
+        return name in self._given
 
     def __getitem__(self, name: str) -> Any:
         value: Any = self.config
@@ -148,6 +168,7 @@ def _derive(values: _Values, env: gymnasium.Env) -> None:
     _put_goal_entries(values, traces)
     _put_angles(values, env)
     _put_time(values, traces)
+    _space_evaluations(values, horizon, probe.step_seconds(traces))
     if not values.config.walks_map:
         _put_high_level(values, env, traces)
 
@@ -235,6 +256,22 @@ def _put_time(values: _Values, traces: list[Trace]) -> None:
         values.put("time_limit", "bootstrap", "time is not observed")
     else:
         values.put("time_limit", "terminal", f"time is observed (entry {entry})")
+
+
+def _space_evaluations(values: _Values, horizon: int, seconds: float) -> None:
+    """Derive the least number of steps between two evaluations, if a step of the environment is slow.
+
+    It is decided once, before the run: a rule that reads the clock during a run would break exact resuming.
+    """
+    steps = horizon * values["evaluation.episodes"]
+    every = round(steps / _EVALUATED)
+    if seconds < _SLOW_STEP or every <= _MOST_FREQUENT or values.is_given("evaluation.every"):
+        return
+    values.put("evaluation.every", every, f"a slow environment: evaluations take up to {_EVALUATED:.0%} of the steps")
+    values.notices.append(
+        f"A step of the environment takes {1e3 * seconds:.2g} ms, and an evaluation up to {steps:,} steps: evaluations "
+        f"are at least {every:,} steps apart, so that they take little of the time (`evaluation.every`)."
+    )
 
 
 def _number(value: Any) -> float:

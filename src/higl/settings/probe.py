@@ -5,6 +5,7 @@ Nothing here knows the settings; `derive.py` turns what is found into settings.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,19 +32,23 @@ _SAME = 1e-4
 # MuJoCo's number for a joint that turns about an axis.
 _HINGE = 3
 
+# Tests have a clock of their own.
+_clock = time.perf_counter
+
 # Share of the variance below which the next observation counts as predicted.
 _PREDICTABLE = 0.02
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A random episode, or its beginning: T + 1 states, T actions and rewards."""
+    """A random episode, or its beginning: T + 1 states, T actions and rewards, and the seconds of the T steps."""
 
     observation: np.ndarray
     achieved: np.ndarray
     desired: np.ndarray
     action: np.ndarray
     reward: np.ndarray
+    seconds: np.ndarray
 
 
 # --- Episodes -------------------------------------------------------------------------------------------------------
@@ -100,12 +105,14 @@ def random_traces(env: gymnasium.Env, period: int) -> list[Trace]:
 
 def _random_trace(env: gymnasium.Env, seed: int, steps: int, period: int, rng: np.random.Generator) -> Trace:
     observation, _ = env.reset(seed=seed)
-    states, actions, rewards = [_vectors(observation)], [], []
+    states, actions, rewards, seconds = [_vectors(observation)], [], [], []
     action = _random_action(env, rng)
     for step in range(steps):
         if step % period == 0 or (step // period) % 2:
             action = _random_action(env, rng)
+        start = _clock()
         observation, reward, terminated, truncated, _ = env.step(action)
+        seconds.append(_clock() - start)
         states.append(_vectors(observation))
         actions.append(action)
         rewards.append(float(reward))
@@ -115,7 +122,15 @@ def _random_trace(env: gymnasium.Env, seed: int, steps: int, period: int, rng: n
     for name, values in zip((*_PARTS, "reward"), (*columns, rewards), strict=True):
         if not np.isfinite(values).all():
             raise TaskError(f"the environment returned NaN or infinity in {name!r} in a random episode (seed {seed})")
-    return Trace(*columns, np.asarray(actions, np.float64), np.asarray(rewards))
+    return Trace(*columns, np.asarray(actions, np.float64), np.asarray(rewards), np.asarray(seconds))
+
+
+def step_seconds(traces: Iterable[Trace]) -> float:
+    """Return the time that a step of the environment takes: the median.
+
+    Where other processes have the core now and then, they lengthen few of the steps.
+    """
+    return float(np.median(np.concatenate([trace.seconds for trace in traces])))
 
 
 def _vectors(observation: Any) -> tuple[np.ndarray, ...]:
