@@ -5,7 +5,7 @@ from support.synthetic import synthetic_run
 from higl.figures.groups import group_runs
 from higl.figures.panels import evaluation_panels
 from higl.run.reading import find_runs, read_run
-from higl.settings.config import LandmarksConfig
+from higl.settings.config import EvaluationConfig, LandmarksConfig
 
 
 def test_groups_are_by_task_algorithm_and_settings_that_differ(runs_folder, tmp_path):
@@ -20,6 +20,15 @@ def test_groups_are_by_task_algorithm_and_settings_that_differ(runs_folder, tmp_
         ("Point Maze (sparse)", "HIRO", 1),
         ("Pusher (sparse)", "HIGL", 1),
     ]
+
+
+def test_seeds_whose_evaluations_are_spaced_differently_are_one_curve(tmp_path):
+    """In an environment that is about as slow as the limit, the interval depends on how busy the machine was."""
+    for seed, every in enumerate([5_000, 25_000]):
+        settings = {"evaluation": EvaluationConfig(every=every)}
+        synthetic_run(tmp_path / f"run-{seed}", seed=seed, snapshots=0, settings=settings)
+    [group] = group_runs(find_runs([tmp_path]))
+    assert (group.label, len(group.runs)) == ("HIGL", 2)
 
 
 def test_runs_that_began_with_what_others_had_learned_are_kept_apart(tmp_path):

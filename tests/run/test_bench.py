@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from higl.algo.learner import Learner
 from higl.envs.make import make_env
 from higl.run import bench
 from higl.run.bench import Bench, Stage, adjacency_pairs, bench_configs, explored_cells, run_benches, td3_flops
@@ -81,6 +82,23 @@ def test_the_low_level_counts_every_update_of_its_critics(monkeypatch):
     assert stage.flops == 5 * actor + 18 * critic
 
 
+@pytest.mark.parametrize(("algo", "rows"), [("higl", (300, 0)), ("hrac", (300, 100))])
+def test_a_checkpoint_is_timed_with_the_rows_of_both_levels(monkeypatch, algo, rows):
+    """A buffer of 300 transitions is full after 1,000 steps, but not with segments of ten steps."""
+    monkeypatch.setattr(bench, "EPISODES_BEFORE", 1)
+    sizes: list[tuple[int, int]] = []
+
+    def arrays(learner: Learner) -> dict:
+        sizes.append((int(learner.state.low_buffer.size), int(learner.state.high_buffer.size)))
+        return {}
+
+    monkeypatch.setattr(bench, "learner_arrays", arrays)
+    [config] = bench_configs("reacher", (algo,), landmarks=50, precision="fp32")
+    config = apply(config, SMALL | {"steps": 1_000, "buffer_size": 300, "high.period": 10})
+    assert Bench(config).checkpoint_seconds() >= 0
+    assert sizes == [rows]
+
+
 class Fake(Bench):
     """Takes some seconds by the clock of the test."""
 
@@ -100,7 +118,7 @@ class Fake(Bench):
 
 @pytest.mark.parametrize(("seconds", "rounds"), [(15, 3), (24, 2), (40, 1), (500, 1)])
 def test_a_slow_machine_gets_fewer_rounds(monkeypatch, seconds, rounds):
-    """Two more rounds of 24 seconds would take more than 80."""
+    """It begins after 10 seconds, so a third round of 24 would end after 82; the limit is 80."""
     said: list[str] = []
     Fake.now = 0.0
     monkeypatch.setattr(bench, "Bench", Fake)

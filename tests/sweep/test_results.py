@@ -80,6 +80,13 @@ def test_unfinished_runs_need_partial(tmp_path):
         add_run(make_run(tmp_path / "empty", [], steps=10), tmp_path / "results")
 
 
+def test_seeds_of_a_group_may_be_evaluated_at_other_steps(tmp_path):
+    """How often, may depend on the speed of the machine."""
+    for seed, every in enumerate([5_000, 25_000]):
+        add_run(make_run(tmp_path / f"run-{seed}", [0.2], seed=seed, evaluation__every=every), tmp_path / "results")
+    assert len(read_results(tmp_path / "results")) == 2
+
+
 def test_seeds_of_a_group_share_their_settings_and_the_longer_run_stays(tmp_path):
     results = tmp_path / "results"
     add_run(make_run(tmp_path / "a", [0.2, 0.4]), results)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -265,11 +265,12 @@ class Policy:
 
     def _first_walker(self, chart: Chart) -> Walker:
         """Return the walker with which episodes begin: the same for all of them."""
-        kind = Wanderer if self.wanders else Walker
-        if self._walker is None or self._walker.chart is not chart or type(self._walker) is not kind:
-            wanderer = partial(Wanderer, explore=self.config.landmarks.explore)
-            self._walker = (wanderer if self.wanders else Walker)(chart, self.period)
-        return self._walker
+        walker = self._walker
+        if walker is None or walker.chart is not chart or isinstance(walker, Wanderer) != self.wanders:
+            explore = self.config.landmarks.explore
+            walker = Wanderer(chart, self.period, explore) if self.wanders else Walker(chart, self.period)
+            self._walker = walker
+        return walker
 
     def _walk(
         self,

@@ -341,9 +341,9 @@ class Edges(NamedTuple):
 
         If the body is stuck, something blocks them. The landmarks are at `points` [N, G].
         """
-        way, lengths = points[self.end] - points[self.start], target - body
-        left = max(float(np.linalg.norm(lengths)), 1e-6)
-        ahead = lengths / left
+        way, offset = points[self.end] - points[self.start], target - body
+        left = max(float(np.linalg.norm(offset)), 1e-6)
+        ahead = offset / left
         same = way @ ahead > _ALIGNED * np.linalg.norm(way, axis=1)
         middle = (points[self.start] + points[self.end]) / 2
         near = _distances_to_line(middle, body, body + min(left, radius) * ahead) < _BEFORE * radius

@@ -17,7 +17,8 @@ from higl.text import counted, value_text
 ALGORITHM_ORDER = ("higl", "hrac", "hiro")
 """Order of the algorithms in figures and tables."""
 
-_NOT_COMPARED = ("seed", "steps", "task", "reward", "algo")
+# Evaluations are spaced by the number of steps and by the speed of the machine, and do not change what is learned.
+_NOT_COMPARED = ("seed", "steps", "task", "reward", "algo", "evaluation.every")
 # Maximum number of settings in a label.
 _MAX_NAMED = 3
 

@@ -52,7 +52,7 @@ from higl.settings.flat import differing, flat_config
 from higl.settings.presets import is_derived, preset
 
 # Rounds in which all stages are timed; the best counts, because a slow minute of a shared machine affects only some.
-# After the first, there is another one only if it should be over this many seconds after the start.
+# After the first, another one begins only if it will probably end within this many seconds of the start.
 ROUNDS, LIMIT = 3, 80.0
 EPISODES_BEFORE = 4
 _PLAIN_LINE_SECONDS = 10.0
@@ -332,11 +332,11 @@ class Bench:
         """Return the time to save a checkpoint with as many rows as at the end of a run."""
         self.tell("checkpoint")
         state, config = self.learner.state, self.config
-        rows = min(config.buffer_size, config.steps)
-        low = state.low_buffer._replace(size=jnp.asarray(rows, jnp.int32))
-        high = state.high_buffer
-        if self.learner.map is None:
-            high = high._replace(size=jnp.asarray(-(-rows // config.high.period), jnp.int32))
+        segments = 0 if self.learner.map is not None else -(-config.steps // config.high.period)
+        low, high = (
+            buffer._replace(size=jnp.asarray(min(config.buffer_size, rows), jnp.int32))
+            for buffer, rows in ((state.low_buffer, config.steps), (state.high_buffer, segments))
+        )
         self.learner.state = state._replace(low_buffer=low, high_buffer=high)
         with tempfile.TemporaryDirectory() as folder:
             checkpoints = Checkpoints(Path(folder))

@@ -142,7 +142,8 @@ def _check_place(place: Path, config: Config, step: int) -> None:
     """Refuse to mix different settings in one group of seeds, and to replace a run by a shorter one."""
     for seed in sorted(place.parent.glob("seed-*")):
         other = read_result(seed)
-        names = differing(other.config, config, leave_out=("seed", "steps"))
+        # How often a run is evaluated may depend on the speed of the machine.
+        names = differing(other.config, config, leave_out=("seed", "steps", "evaluation.every"))
         if names:
             raise ResultsError(
                 f"{seed} has other settings ({', '.join(names[:3])}): give this run a --variant, or remove that folder"
