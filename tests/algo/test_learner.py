@@ -68,6 +68,19 @@ def test_critics_may_have_more_updates_than_the_actor():
     assert int(state.critic_optimiser[1][0].count) == 3 * 2 * 7
 
 
+def test_updates_of_the_critics_share_no_key(monkeypatch):
+    """Each has a key for its batch and one for its noise, and none is used to make another."""
+    stages, used = Learner(changed(CONFIG, low={"critic_updates": 3}), SPACES).stages, []
+    monkeypatch.setattr(stages, "_low_batch", lambda state, key: used.append(key))
+    monkeypatch.setattr(td3, "update_critics", lambda level, low, batch, key: (used.append(key), None))
+    monkeypatch.setattr(td3, "update", lambda level, low, batch, key: used.append(key))
+    key = jax.random.key(0)
+    stages._update_low(None, None, key)
+    made = [key, *used, *(child for parent in used for child in jax.random.split(parent))]
+    assert len(used) == 6
+    assert len({tuple(jax.random.key_data(each).tolist()) for each in made}) == 1 + 3 * 6
+
+
 def test_planning_and_adjacency_start_when_they_are_due(trained):
     """Planning starts at step 40 (the third episode ends at 63), adjacency is trained at step 60."""
     _, metrics = trained

@@ -158,10 +158,10 @@ class Stages:
 
     def _update_low(self, state: LearnerState, low: td3.TD3State, key: jax.Array) -> tuple[td3.TD3State, td3.Info]:
         """Update the critics `low.critic_updates` times, then the actor and the targets."""
-        for extra in range(1, self.config.low.critic_updates):
-            sample_key, update_key = jax.random.split(jax.random.fold_in(key, extra))
+        last, *earlier = jax.random.split(key, (self.config.low.critic_updates, 2))
+        for sample_key, update_key in earlier:
             low, _ = td3.update_critics(self.low, low, self._low_batch(state, sample_key), update_key)
-        sample_key, update_key = jax.random.split(key)
+        sample_key, update_key = last
         return td3.update(self.low, low, self._low_batch(state, sample_key), update_key)
 
     def _low_batch(self, state: LearnerState, key: jax.Array) -> td3.Batch:

@@ -146,7 +146,7 @@ def high_input(view: View | None, observation: Array, achieved: Array, desired: 
     """Return the high level's input: the observation, then the desired goal.
 
     Through a view, the goal is the offset from the achieved one as a share of the goal region, within the same bound.
-    That is no more than +-1 where settings were derived, and the same in all dimensions that share a unit.
+    That is about +-1 at the most where settings were derived, and the same scale in all dimensions that share a unit.
     """
     xp = observation.__array_namespace__()
     if view is None:
