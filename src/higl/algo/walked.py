@@ -54,8 +54,8 @@ _GUESS = 3.0
 _STUCK, _SHORT = 0.2, 0.3
 # A segment that got closer by this share of its way shows that the edges along it are free.
 _MOST = 0.6
-# Edges are before a stuck body, within one radius of it, if their middles are so many radii from its line and the
-# cosine of the angle is larger; edges are along a line if their ends are so many radii from it.
+# Edges are before a stuck body, within one radius of it, if their middles are within so many radii of its line and the
+# cosine of the angle is larger; edges are along a line if their ends are within so many radii of it.
 _BEFORE, _ALIGNED, _BESIDE = 1.0, 0.5, 0.5
 # Stops are at least so far away, in units, or in lengths of a good segment if that is longer than a unit: a body that
 # is only asked for what it reaches already does not get faster. It counts as two units at the most: with stops far
