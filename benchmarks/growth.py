@@ -276,9 +276,9 @@ def draw(costs: Costs, rate: float, path: Path) -> None:
     for axis, (kind, name) in zip(axes, names.items(), strict=True):
         points = sorted((size, 1e-6 * cost * rate) for (of, size), cost in costs.items() if of == kind)
         axis.plot(*zip(*points, strict=True), marker="o")
-        axis.set(xlabel=name, ylim=(0, None))
+        axis.set_xlabel(name)
         axis.grid(alpha=0.3)
-    axes[0].set_ylabel("MFLOP-equivalents per step")
+    axes[0].set(ylabel="MFLOP-equivalents per step", ylim=(0, None))  # once both are drawn: they share the axis
     figure.savefig(path, dpi=120)
 
 
