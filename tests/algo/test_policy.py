@@ -80,6 +80,12 @@ def test_scaled_actions_span_the_range_of_the_environment():
     np.testing.assert_allclose(acting.environment_action(np.array([0.0, 0.5])), [1.0, 0.0])
 
 
+def test_scaled_actions_span_the_middle_of_the_range_if_only_a_share_is_used():
+    acting = random_policy(changed(CONFIG, low={"action_share": 0.5}))
+    np.testing.assert_allclose(acting.environment_action(np.array([-1.0, -1.0])), [0.5, -2.0])
+    np.testing.assert_allclose(acting.environment_action(np.array([1.0, 2.0])), [1.5, 0.0])
+
+
 # ---- the subgoal clock ---------------------------------------------------------------------------------------------
 
 

@@ -38,6 +38,7 @@ TOYS = {
     "absolute": random_policy(changed(RELATIVE, high={"subgoals": "absolute"})),
     "achieved goal in front": random_policy(changed(RELATIVE, observe_achieved=True), spaces=ACHIEVED_IN_FRONT),
     "units": in_units(),
+    "a share of the actions": random_policy(changed(RELATIVE, low={"action_share": 0.3})),
     "angles": random_policy(changed(RELATIVE, low={"angles": (0, 2), "hidden_entries": ()})),
     "angles, the rest normalised": in_units(ANGLES),
     "hrac": in_units(changed(ANGLES, algo="hrac", high={"relabel": True})),

@@ -61,6 +61,8 @@ def test_a_task_has_one_name_in_files_and_flags(tmp_path):
     ("name", "value", "told"),
     [
         ("low.discount", 1.5, "low.discount = 1.5: expected a number from 0 to 1"),
+        ("low.action_share", 0.0, "low.action_share = 0.0: expected a number more than 0, up to 1"),
+        ("low.action_share", 1.1, "low.action_share = 1.1: expected a number more than 0, up to 1"),
         ("low.discount", float("nan"), "low.discount = nan: expected a number from 0 to 1"),
         ("steps", 0, "steps = 0: expected a number more than 0"),
         ("seed", -1, "seed = -1: expected a number from 0 to 4,294,967,295"),

@@ -96,6 +96,7 @@ PAPER: dict[str, tuple[str, Any]] = {
     "low.exchange": (OFF, 0.0),
     "low.normalise": (OFF, False),
     "low.angles": (OFF, ()),
+    "low.action_share": (OFF, 1.0),
     "low.hidden_entries": (SILENT, by_task((0, 1), (0, 1), (0, 1), ())),
     "high.actor_learning_rate": (TABLE_1, 0.0001),
     "high.discount": (TABLE_1, 0.99),

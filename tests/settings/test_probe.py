@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict
-from support.reach import ReachEnv, SilentReachEnv
+from support.reach import FallingReachEnv, ReachEnv, SilentReachEnv
 
 from higl.envs.adapt import wrap_goal
 from higl.envs.make import make_env
@@ -20,6 +20,7 @@ from higl.settings.probe import (
     random_traces,
     reports_success,
     time_entry,
+    turned_over,
     turning_angles,
 )
 
@@ -83,6 +84,36 @@ def test_angles_of_joints_that_turn_without_limits_are_found(task, entries):
 def test_without_mujoco_no_angle_is_found():
     assert turning_angles(ReachEnv()) == []
     assert turning_angles(gymnasium.make("Pendulum-v1")) == []
+
+
+def test_bodies_that_random_actions_turn_over():
+    """Of 600 numbers up to 1, one is nearly always beyond 0.8; of those up to 0.5, none is."""
+    assert turned_over(FallingReachEnv(0.8), 1.0) == 1.0
+    assert turned_over(FallingReachEnv(0.8), 0.5) == 0.0
+    assert turned_over(gymnasium.Wrapper(FallingReachEnv(0.8)), 1.0) == 1.0
+
+
+def test_a_simulation_inside_an_environment_is_found():
+    """As in gymnasium-robotics, whose mazes hold an ant with a simulation of its own."""
+
+    class Holder(ReachEnv):
+        def __init__(self):
+            super().__init__(steps=1_000)
+            self.body = FallingReachEnv(0.8)
+
+        def reset(self, *, seed=None, options=None):
+            return self.body.reset(seed=seed)
+
+        def step(self, action):
+            return self.body.step(action)
+
+    assert turned_over(Holder(), 1.0) == 1.0
+
+
+@pytest.mark.parametrize("env", [ReachEnv(), FallingReachEnv(0.8, motor=False), make_env("pusher")])
+def test_only_bodies_that_move_freely_by_motors_can_turn_over(env):
+    """The pusher's arm is fixed, and nothing moves the joints of a body without motors."""
+    assert turned_over(env, 1.0) is None
 
 
 @pytest.mark.parametrize(("env", "reports"), [(ReachEnv(), True), (SilentReachEnv(), False)])

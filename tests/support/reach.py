@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -50,6 +51,36 @@ class ReachEnv(gymnasium.Env):
             "achieved_goal": self.position.copy(),
             "desired_goal": self.goal.copy(),
         }
+
+
+class FallingReachEnv(ReachEnv):
+    """The same with a body that falls over at the first action with an entry beyond `limit`, as MuJoCo would tell.
+
+    It moves freely (the first joint) and has a motor at its second joint, if `motor`.
+    """
+
+    def __init__(self, limit: float, *, motor: bool = True):
+        super().__init__(steps=1_000)
+        self.limit = limit
+        self.model = SimpleNamespace(
+            jnt_type=np.array([0, 3]),
+            jnt_limited=np.array([0, 1]),
+            jnt_bodyid=np.array([1, 2]),
+            jnt_qposadr=np.array([0, 7]),
+            body_rootid=np.array([0, 1, 1]),
+            actuator_trnid=np.full((int(motor), 2), [1, -1]),
+            actuator_trntype=np.zeros(int(motor), np.int32),
+        )
+        self.data = SimpleNamespace(qpos=np.zeros(8), xmat=np.zeros((3, 9)))
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        self.data.xmat[1] = [0, 0, 1, 1, 0, 0, 0, 1, 0]  # its y axis points up
+        return super().reset(seed=seed)
+
+    def step(self, action: np.ndarray):
+        if np.abs(action).max() > self.limit:
+            self.data.xmat[1] = [0, 0, 1, -1, 0, 0, 0, -1, 0]
+        return super().step(action)
 
 
 class SilentReachEnv(ReachEnv):

@@ -75,6 +75,13 @@ def subgoal_limit(config: Config, spaces: Spaces) -> np.ndarray:
     return limit / goal_unit(config, spaces)
 
 
+def used_range(config: Config, spaces: Spaces) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lowest and the highest action that are used, in the environment's units: [A], [A]."""
+    low, high = np.asarray(spaces.action_low), np.asarray(spaces.action_high)
+    unused = 0.5 * (1.0 - config.low.action_share) * (high - low)
+    return low + unused, high - unused
+
+
 @dataclass(frozen=True)
 class PolicyState:
     """What a policy remembers between two steps, for one observation or a batch of N.
@@ -122,8 +129,7 @@ class Policy:
         self._walker: Walker | None = None
         self.unit = goal_unit(config, spaces)
         self.limit = subgoal_limit(config, spaces)
-        self.action_low = np.asarray(spaces.action_low)
-        self.action_high = np.asarray(spaces.action_high)
+        self.action_low, self.action_high = used_range(config, spaces)
         self.low_sigma = config.low.exploration
         self.high_sigma = config.high.exploration
         self.random_sigma = config.high.random_sigma
@@ -314,6 +320,6 @@ class Policy:
         return action.astype(np.float32)
 
     def environment_action(self, action: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
-        """Return a scaled action in the environment's units and dtype, within its action space."""
+        """Return a scaled action in the environment's units and dtype, within the part of its range that is used."""
         scaled = self.action_low + (action + 1.0) * 0.5 * (self.action_high - self.action_low)
         return np.clip(scaled, self.action_low, self.action_high).astype(dtype)

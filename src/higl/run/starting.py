@@ -13,8 +13,9 @@ from higl.settings.flat import differences, differing
 # What weights, buffers and map were made with.
 _KEPT = (
     "task", "algo", "observe_achieved", "goal_unit", "time_limit", "hidden", "buffer_size", "low.normalise",
-    "low.hidden_entries", "low.angles", "low.discount", "high.period", "high.subgoals", "high.relabel",
-    "adjacency.cell", "landmarks.graph", "landmarks.coverage", "landmarks.novelty", "evaluation.average",
+    "low.hidden_entries", "low.angles", "low.action_share", "low.discount", "high.period", "high.subgoals",
+    "high.relabel", "adjacency.cell", "landmarks.graph", "landmarks.coverage", "landmarks.novelty",
+    "evaluation.average",
 )  # fmt: skip
 
 

@@ -39,13 +39,17 @@ class LowConfig(LevelConfig):
 
     discount: float = 0.95
     """Discount factor, gamma."""
+    action_share: float = 1.0
+    """Share of the range of each action that is used, around its middle: less than 1 for motors that are so strong that
+    random actions turn the body over."""
     # The paper's sigma of 1 on torques of up to 30, and our choice of 0.2, at most 0.5, where it is silent.
     exploration: float = 0.03333333333333333
-    """Standard deviation of the exploration noise, as a share of half the range of each action."""
+    """Standard deviation of the exploration noise, as a share of half the used range of each action."""
     target_noise: float = 0.006666666666666667
-    """Standard deviation of the noise on the target policy's action, as a share of half the range of each action."""
+    """Standard deviation of the noise on the target policy's action, as a share of half the used range
+    of each action."""
     target_noise_clip: float = 0.016666666666666666
-    """Bound of that noise, as a share of half the range of each action."""
+    """Bound of that noise, as a share of half the used range of each action."""
     updates: int = 1
     """Updates per step of the environment."""
     critic_updates: int = 1

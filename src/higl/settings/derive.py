@@ -35,6 +35,10 @@ _SPACE = 3
 # Segments of an episode at the least, and the steps of the shortest segment.
 _SEGMENTS, _SHORTEST_PERIOD = 10, 2
 
+# Shares of the range of the actions that are tried on a body that may fall over. A policy that learns to run is rougher
+# than random actions: it gets this part of the share with which they are safe.
+_SHARES, _ROUGHER = (1.0, 0.5, 0.25, 0.125), 0.5
+
 # If the widest dimension is this many times wider than the narrowest, each dimension gets a unit of its own.
 _DISPARATE = 30
 
@@ -167,6 +171,7 @@ def _derive(values: _Values, env: gymnasium.Env) -> None:
     _put_period(values, horizon)
     _put_goal_entries(values, traces)
     _put_angles(values, env)
+    _put_action_share(values, env)
     _put_time(values, traces)
     _space_evaluations(values, horizon, probe.step_seconds(traces))
     if not values.config.walks_map:
@@ -248,6 +253,23 @@ def _put_angles(values: _Values, env: gymnasium.Env) -> None:
     reason = "joints that turn without limits" if angles else "no joint of a MuJoCo model turns without limits"
     entries = [first + entry for entry in angles]
     values.put("low.angles", tuple(entry for entry in entries if entry not in values["low.hidden_entries"]), reason)
+
+
+def _put_action_share(values: _Values, env: gymnasium.Env) -> None:
+    """Restrain the motors of a body that may fall over: it would learn to run by falling, and lie on its back."""
+    if not values.is_given("low.action_share"):  # spares the random episodes
+        values.put("low.action_share", *_action_share(env))
+
+
+def _action_share(env: gymnasium.Env) -> tuple[float, str]:
+    """Return the share of the range of the actions to be used, and the reason."""
+    for share in _SHARES:
+        falls = probe.turned_over(env, share)
+        if falls is None:
+            return 1.0, "no body of a MuJoCo model moves freely"
+        if not falls:
+            return _ROUGHER * share, f"half of the share with which random actions never turn the body over ({share:g})"
+    return 1.0, "random actions turn the body over, however weak they are"
 
 
 def _put_time(values: _Values, traces: list[Trace]) -> None:

@@ -131,7 +131,7 @@ def check_names(names: Iterable[str], known: Iterable[str], *, flag: str = "") -
 SEED_LIMIT = 2**32
 """Seeds are smaller: NumPy, Gymnasium and JAX all accept those."""
 SEED_RANGE = f"from 0 to {SEED_LIMIT - 1:,}"
-_POSITIVE, _AT_LEAST_0, _SHARE = "more than 0", "0 or more", "from 0 to 1"
+_POSITIVE, _AT_LEAST_0, _SHARE, _PART = "more than 0", "0 or more", "from 0 to 1", "more than 0, up to 1"
 
 # By the last part of the name: settings of the same name have the same range in every group.
 _RANGES = {
@@ -145,6 +145,7 @@ _RANGES = {
         "random_sigma average"
     ),
     _SHARE: "discount exchange",
+    _PART: "action_share",
     SEED_RANGE: "seed",
 }
 _RANGE_OF = {name: bound for bound, names in _RANGES.items() for name in names.split()}
@@ -157,7 +158,8 @@ def check_ranges(config: Config) -> None:
         numbers = value if isinstance(value, (tuple, list)) else (value,)
         for number in numbers if bound else ():
             # Written so that NaN is outside of every range.
-            within = number >= 0 and (bound != _POSITIVE or number > 0) and (bound != _SHARE or number <= 1)
+            within = number >= 0 and (bound not in (_POSITIVE, _PART) or number > 0)
+            within = within and (bound not in (_SHARE, _PART) or number <= 1)
             within = within and (bound != SEED_RANGE or number < SEED_LIMIT)
             if not within or number == float("inf"):
                 raise SettingsError(f"{name} = {number}: expected a number {bound}")

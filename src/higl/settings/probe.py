@@ -29,8 +29,11 @@ _PARTS = ("observation", "achieved_goal", "desired_goal")
 # Largest difference between an entry of the observation and a goal coordinate, as a share of the range of the latter.
 _SAME = 1e-4
 
-# MuJoCo's number for a joint that turns about an axis.
-_HINGE = 3
+# MuJoCo's numbers for a joint that moves freely and one that turns about an axis, and for an actuator of a joint.
+_FREE, _HINGE, _OF_JOINT = 0, 3, 0
+
+# Steps of the random episodes in which bodies may turn over.
+_FALL_STEPS = 300
 
 # Tests have a clock of their own.
 _clock = time.perf_counter
@@ -137,9 +140,11 @@ def _vectors(observation: Any) -> tuple[np.ndarray, ...]:
     return tuple(np.array(observation[part], np.float64) for part in _PARTS)
 
 
-def _random_action(env: gymnasium.Env, rng: np.random.Generator) -> np.ndarray:
+def _random_action(env: gymnasium.Env, rng: np.random.Generator, share: float = 1.0) -> np.ndarray:
+    """Draw an action from a share of the range, around its middle."""
     space: Any = env.action_space
-    return rng.uniform(space.low, space.high).astype(space.dtype)
+    middle = 0.5 * (space.low + space.high)
+    return (share * rng.uniform(space.low, space.high) + (1.0 - share) * middle).astype(space.dtype)
 
 
 # --- Entries of the observation -------------------------------------------------------------------------------------
@@ -163,13 +168,12 @@ def matching_entries(traces: Iterable[Trace]) -> list[list[int]]:
 
 def turning_angles(env: gymnasium.Env) -> list[int]:
     """Return the entries of the observation that are angles of joints without limits, if MuJoCo simulates them."""
-    inner: Any = env.unwrapped
-    try:
-        model, data = inner.model, inner.data
-        turning = (np.asarray(model.jnt_type) == _HINGE) & ~np.asarray(model.jnt_limited, bool)
-        addresses = np.asarray(model.jnt_qposadr)[turning]
-    except AttributeError:
+    simulation = _simulation(env)
+    if simulation is None:
         return []
+    model, data = simulation
+    turning = (np.asarray(model.jnt_type) == _HINGE) & ~np.asarray(model.jnt_limited, bool)
+    addresses = np.asarray(model.jnt_qposadr)[turning]
     rng, rows = np.random.default_rng([0, 4]), []
     observation, _ = env.reset(seed=0)
     for _ in range(STEPS):
@@ -181,6 +185,52 @@ def turning_angles(env: gymnasium.Env) -> list[int]:
     observed, angles = (np.stack(column) for column in zip(*rows, strict=True))
     same = np.abs(observed[:, :, None] - angles[:, None, :]).max(axis=0) < 1e-6
     return [int(entry) for entry in np.flatnonzero((same & (np.ptp(angles, axis=0) > 1e-6)).any(axis=1))]
+
+
+def _simulation(env: gymnasium.Env) -> tuple[Any, Any] | None:
+    """Return MuJoCo's model and data of an environment, or of one that it holds, as gymnasium-robotics' mazes do."""
+    inner: Any = env.unwrapped
+    held = [value.unwrapped for value in vars(inner).values() if isinstance(value, gymnasium.Env)]
+    for each in (inner, *held):
+        model, data = getattr(each, "model", None), getattr(each, "data", None)
+        if hasattr(model, "jnt_type") and hasattr(data, "xmat"):
+            return model, data
+    return None
+
+
+def turned_over(env: gymnasium.Env, share: float) -> float | None:
+    """Return the share of random episodes, with a share of the range of the actions, that turn a body upside down.
+
+    None if there is no such body: one that MuJoCo simulates, that moves freely and has motors. It is upside down if
+    what was above at the start of the episode is below.
+    """
+    simulation = _simulation(env)
+    body = None if simulation is None else _motorised_body(simulation[0])
+    if simulation is None or body is None:
+        return None
+    frame = simulation[1].xmat[body]  # [9], and kept up to date by MuJoCo
+    return float(np.mean([_turns_over(env, frame, share, seed) for seed in range(EPISODES)]))
+
+
+def _turns_over(env: gymnasium.Env, frame: np.ndarray, share: float, seed: int) -> bool:
+    """Return whether a random episode turns a body with this orientation [9] upside down."""
+    env.reset(seed=seed)
+    rng, above = np.random.default_rng([seed, 5]), frame[6:].copy()  # the vertical, seen from the body
+    for _ in range(_FALL_STEPS):
+        _, _, terminated, truncated, _ = env.step(_random_action(env, rng, share))
+        if frame[6:] @ above < 0:
+            return True
+        if terminated or truncated:
+            break
+    return False
+
+
+def _motorised_body(model: Any) -> int | None:
+    """Return the first body of a MuJoCo model that moves freely and of which an actuator moves a joint."""
+    joints = np.asarray(model.actuator_trnid)[np.asarray(model.actuator_trntype) == _OF_JOINT, 0]
+    roots = np.asarray(model.body_rootid)[np.asarray(model.jnt_bodyid)[joints]]
+    free = np.asarray(model.jnt_bodyid)[np.asarray(model.jnt_type) == _FREE]
+    return next((int(body) for body in free if body in roots), None)
 
 
 def unobserved_goals(traces: Iterable[Trace]) -> list[int]:

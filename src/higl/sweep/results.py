@@ -35,7 +35,7 @@ from higl.sweep.aggregate import SeedCurve
 
 RESULT_FACTS = "facts.json"
 TEST = "test.json"
-RESULT_FORMAT = 8
+RESULT_FORMAT = 9
 _SEED = re.compile(r"seed-(\d+)")
 _VARIANT = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 

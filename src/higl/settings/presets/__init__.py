@@ -90,7 +90,7 @@ _DERIVABLE = {
     "goal_unit",
     "observe_achieved",
     "time_limit",
-    *("low.hidden_entries", "low.angles"),
+    *("low.hidden_entries", "low.angles", "low.action_share"),
     *("high.period", "high.subgoals", "high.subgoal_range"),
     "evaluation.every",
 }
