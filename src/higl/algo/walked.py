@@ -52,11 +52,9 @@ _GUESS = 3.0
 # A segment is stuck if it got closer to its target by less than this share of its way (at most of a good segment, or of
 # a unit if that is shorter); ways shorter than the second share of those are not judged.
 _STUCK, _SHORT = 0.2, 0.3
-# A segment that got closer by this share of its way shows that the edges along it are free.
-_MOST = 0.6
 # Edges are before a stuck body, within one radius of it, if their middles are within so many radii of its line and the
-# cosine of the angle is larger; edges are along a line if their ends are within so many radii of it.
-_BEFORE, _ALIGNED, _BESIDE = 1.0, 0.5, 0.5
+# cosine of the angle is larger.
+_BEFORE, _ALIGNED = 1.0, 0.5
 # Stops are at least so far away, in units, or in lengths of a good segment if that is longer than a unit: a body that
 # is only asked for what it reaches already does not get faster. It counts as two units at the most: with stops far
 # along the path a body cuts corners, or passes a key.
@@ -191,7 +189,7 @@ class WalkedMap:
             self.radius = np.asarray(_FIRST_RADIUS * min(self.speed * self.period, 1.0), np.float32)
         self.horizon = np.maximum(self.horizon, np.float32(len(achieved) - 1))
         nodes = self._track(achieved)
-        self._judge(nodes[ends], achieved[ends], targets)
+        self._judge(nodes, achieved, targets, ends)
         if reached is not None:
             place, goal = reached
             self.goals = np.concatenate([self.goals, goal[None]])[-_GOALS:].astype(np.float32)
@@ -221,23 +219,24 @@ class WalkedMap:
         distance = np.where(self.present, _distances(self.points, point), np.inf)
         return follow(node, distance, np.flatnonzero(self.crossings[node]), float(self.radius))
 
-    def _judge(self, nodes: np.ndarray, achieved: np.ndarray, targets: np.ndarray) -> None:
-        """Note which segments were stuck: nodes [S + 1], achieved [S + 1, G], and where they were to lead [S, G].
+    def _judge(self, nodes: np.ndarray, achieved: np.ndarray, targets: np.ndarray, ends: np.ndarray) -> None:
+        """Note which segments were stuck: nodes [T + 1], achieved [T + 1, G], where segments were to lead [S, G], ends.
 
-        A segment counts for its landmark. A stuck one also counts against the edges that lie before the body, and one
-        that led most of the way for those along its way; in an episode each edge counts once, as stuck if it ever was:
-        a body that has fallen over gets stuck many times at one place.
+        A stuck segment counts for its landmark, and against the edges that lie before the body; whatever edge the body
+        crossed counts as free. In an episode each edge counts once, as stuck if it ever was: a body that has fallen
+        over gets stuck many times at one place, and one at a thin wall may seem to be behind it. The first segment does
+        not count: many bodies have to get going first.
         """
         reach = min(self.speed * self.period, 1.0)
+        crossed = np.zeros(self.crossings.shape, bool)
+        crossed[nodes[:-1], nodes[1:]] = True
         edges = Edges(*_pairs(self.crossings > 0))
-        blocked, free = np.zeros((2, len(edges.start)), bool)
-        for node, start, end, target in zip(nodes, achieved[:-1], achieved[1:], targets, strict=False):
-            stuck = is_stuck(start, end, target, reach)
-            self.vain[node] = _MEMORY * self.vain[node] + stuck
+        blocked, free = np.zeros(len(edges.start), bool), crossed[edges.start, edges.end]
+        for start, end, target in zip(ends[1:-1], ends[2:], targets[1:], strict=True):
+            stuck = is_stuck(achieved[start], achieved[end], target, reach)
+            self.vain[nodes[start]] = _MEMORY * self.vain[nodes[start]] + stuck
             if stuck:
-                blocked |= edges.before(self.points, end, target, float(self.radius))
-            elif np.linalg.norm(target - end) < (1.0 - _MOST) * np.linalg.norm(target - start):
-                free |= edges.along(self.points, start, end, float(self.radius))
+                blocked |= edges.before(self.points, achieved[end], target, float(self.radius))
         tried = blocked | free
         start, end = edges.start[tried], edges.end[tried]
         self.attempts[start, end] = _MEMORY * self.attempts[start, end] + 1
@@ -348,15 +347,6 @@ class Edges(NamedTuple):
         middle = (points[self.start] + points[self.end]) / 2
         near = _distances_to_line(middle, body, body + min(left, radius) * ahead) < _BEFORE * radius
         return same & near
-
-    def along(self, points: np.ndarray, start: np.ndarray, end: np.ndarray, radius: float) -> np.ndarray:
-        """Return which edges lie along the line from one point [G] to another and lead the same way: [E]."""
-        way = end - start
-        length = max(float(np.linalg.norm(way)), 1e-6)
-        place = (points - start) @ (way / length)
-        close = _distances_to_line(points, start, end) < _BESIDE * radius
-        on_it = close & (place >= 0) & (place <= length)
-        return on_it[self.start] & on_it[self.end] & (place[self.start] < place[self.end])
 
 
 def last_landmark(
@@ -522,9 +512,11 @@ class Walker:
         return target, walker
 
     def _having_noticed(self, achieved: np.ndarray) -> Walker:
-        """Return a walker that knows whether the last segment was stuck."""
+        """Return a walker that knows whether the last segment was stuck; in the first one a body has to get going."""
         walker = self._copy()
-        if self.attempt is None or not is_stuck(self.attempt[2], achieved, self.attempt[3], self.judged):
+        if self.attempt is None or self.clock == self.steps:
+            return walker
+        if not is_stuck(self.attempt[2], achieved, self.attempt[3], self.judged):
             return walker
         node, hop, _, _ = self.attempt
         if not self.cautious:  # from now on along the map: what was close on a straight line may be far

@@ -37,7 +37,7 @@ _SEGMENTS, _SHORTEST_PERIOD = 10, 2
 
 # Shares of the range of the actions that are tried on a body that may fall over. A policy that learns to run is rougher
 # than random actions: it gets this part of the share with which they are safe.
-_SHARES, _ROUGHER = (1.0, 0.5, 0.25, 0.125), 0.5
+_SHARES, _ROUGHER = (1.0, 0.5, 0.25, 0.125), 0.7
 
 # If the widest dimension is this many times wider than the narrowest, each dimension gets a unit of its own.
 _DISPARATE = 30
@@ -268,7 +268,8 @@ def _action_share(env: gymnasium.Env) -> tuple[float, str]:
         if falls is None:
             return 1.0, "no body of a MuJoCo model moves freely"
         if not falls:
-            return _ROUGHER * share, f"half of the share with which random actions never turn the body over ({share:g})"
+            reason = f"{_ROUGHER:g} of the share with which random actions never turn the body over ({share:g})"
+            return _number(_ROUGHER * share), reason
     return 1.0, "random actions turn the body over, however weak they are"
 
 
