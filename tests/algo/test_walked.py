@@ -182,16 +182,44 @@ def test_edges_before_a_stuck_body_lead_where_it_cannot_go(body, target, expecte
     assert {link for link, blocked in zip(LINKS, found, strict=True) if blocked} == expected
 
 
-def test_edges_along_a_way_have_both_ends_on_it():
-    edges = Edges(*np.transpose(LINKS))
-    for start, end, expected in [
-        ((-0.05, 0.02), (0.65, 0.02), {(0, 1), (1, 2)}),
-        ((0.65, 0.02), (-0.05, 0.02), {(1, 0)}),
-        ((0.1, 0.0), (0.65, 0.0), {(1, 2)}),
-        ((-0.05, 0.2), (0.65, 0.2), set()),
-    ]:
-        found = edges.along(POINTS, np.float32(start), np.float32(end), 0.3)
-        assert {link for link, free in zip(LINKS, found, strict=True) if free} == expected
+def longest_edge(grown: WalkedMap) -> float:
+    """Return how many times as long as its way the longest edge is."""
+    chart = grown.chart()
+    away = np.linalg.norm(chart.points[chart.start] - chart.points[chart.end], axis=1)
+    return float((chart.steps / (away / chart.speed)).max())
+
+
+def test_the_first_segment_of_an_episode_is_not_judged():
+    """A body that needs ten steps to get going is not stuck, but one that does not move after them is."""
+    way = line((0.0, 0.0), (5.0, 0.0))
+    still = np.tile(way[:1], (PERIOD, 1))
+    ahead = np.tile(np.float32([3.0, 0.0]), (2, 1))
+    starting, stuck = walked(*[way] * 5), walked(*[way] * 5)
+    for _ in range(50):
+        add(starting, np.concatenate([still, way]))
+        add(stuck, np.concatenate([still, still, way[:1]]), ahead)
+    assert starting.vain.max() == 0.0
+    assert longest_edge(starting) < 1.3
+    assert stuck.vain.max() > 20
+    assert longest_edge(stuck) > 100
+
+
+def test_edges_that_are_crossed_outweigh_a_few_stuck_segments():
+    """Of a slow body no segment leads most of its way, and it falls over in one episode of ten."""
+    way = line((0.0, 0.0), (5.0, 0.0))
+    far = np.tile(np.float32([9.0, 0.0]), (6, 1))
+    fallen = np.concatenate([way[:31], np.tile(way[30], (30, 1))])
+    grown = walked(way)
+    for episode in range(60):
+        add(grown, fallen if episode % 10 == 0 else np.concatenate([way, way[-1:].repeat(10, axis=0)]), far)
+    assert grown.stuck.max() > 3
+    before_the_end = grown.chart()
+    place = before_the_end.points[before_the_end.end, 0]
+    away = np.linalg.norm(
+        before_the_end.points[before_the_end.start] - before_the_end.points[before_the_end.end], axis=1
+    )
+    ratio = before_the_end.steps / (away / before_the_end.speed)
+    assert ratio[place < 4.0].max() < 2.0, "only at the end of the way every episode is stuck"
 
 
 def test_a_map_learns_that_an_edge_through_a_thin_wall_cannot_be_walked():
@@ -205,8 +233,8 @@ def test_a_map_learns_that_an_edge_through_a_thin_wall_cannot_be_walked():
 
     assert straight(), "the map mistakes one side of the wall for the other"
     for y in np.linspace(-0.1, 0.5, 25):
-        pushing = np.tile(np.float32([-0.04, y]), (PERIOD + 1, 1))
-        add(grown, pushing, pushing[-1:] + np.float32([1.0, 0.0]))
+        pushing = np.tile(np.float32([-0.04, y]), (2 * PERIOD + 1, 1))
+        add(grown, pushing, pushing[-2:] + np.float32([1.0, 0.0]))
     assert not straight()
 
 
@@ -470,6 +498,9 @@ def test_a_walker_that_is_stuck_off_the_map_goes_on_from_the_nearest_landmark():
     _, walker = walker.target(np.array([4.0, 0.0]), np.array([4.0, 5.0]), None)
     assert walker.see(off).node == end, "as long as it moves it is taken to be near its landmark"
     walker.attempt, walker.cautious = (end, -1, off, np.array([4.0, 5.0])), True
+    _, first = walker.see(off).target(off, np.array([4.0, 5.0]), None)
+    assert first.node == end, "in its first segment a body has to get going"
+    walker.clock = 3 * PERIOD
     _, walker = walker.see(off).target(off, np.array([4.0, 5.0]), None)
     assert walker.node == nearest(chart, *off)
 
