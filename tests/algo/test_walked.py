@@ -196,7 +196,7 @@ def test_the_first_segment_of_an_episode_is_not_judged():
     ahead = np.tile(np.float32([3.0, 0.0]), (2, 1))
     starting, stuck = walked(*[way] * 5), walked(*[way] * 5)
     for _ in range(50):
-        add(starting, np.concatenate([still, way]))
+        add(starting, np.concatenate([still, way]), np.concatenate([ahead[:1], way[PERIOD::PERIOD]]))
         add(stuck, np.concatenate([still, still, way[:1]]), ahead)
     assert starting.vain.max() == 0.0
     assert longest_edge(starting) < 1.3
