@@ -75,6 +75,7 @@ TARGETS = {
     "ant-maze-u": Target(300_000, 0.9, 150_000, final=0.95),
     "ant-maze-w": Target(300_000, 0.9, 150_000, final=0.95),
     "ant-maze-u-large": Target(500_000, 0.9, 250_000, final=0.95),
+    "AntMaze_UMaze-v5": Target(300_000, 0.8, 300_000),
 }
 
 
