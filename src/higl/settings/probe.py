@@ -190,7 +190,7 @@ def turning_angles(env: gymnasium.Env) -> list[int]:
 def _simulation(env: gymnasium.Env) -> tuple[Any, Any] | None:
     """Return MuJoCo's model and data of an environment, or of one that it holds, as gymnasium-robotics' mazes do."""
     inner: Any = env.unwrapped
-    held = [value.unwrapped for value in vars(inner).values() if isinstance(value, gymnasium.Env)]
+    held = [value.unwrapped for value in getattr(inner, "__dict__", {}).values() if isinstance(value, gymnasium.Env)]
     for each in (inner, *held):
         model, data = getattr(each, "model", None), getattr(each, "data", None)
         if hasattr(model, "jnt_type") and hasattr(data, "xmat"):
