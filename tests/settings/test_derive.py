@@ -108,6 +108,15 @@ def test_other_bodies_get_all_actions():
     assert derived(FallingReachEnv(0.6), {"low.action_share": 0.9}).low.action_share == 0.9
 
 
+def test_a_summary_says_that_a_body_is_restrained():
+    told: list[str] = []
+    derive_settings(preset("reach"), (), FallingReachEnv(1.0), told.append, brief=True)
+    assert told[0].endswith("\n  the body may fall over: it uses 0.7 of the range of each action")
+    told.clear()
+    derive_settings(preset("reach"), (), ReachEnv(), told.append, brief=True)
+    assert "fall over" not in "".join(told)
+
+
 def test_the_ant_gets_a_part_of_its_torques():
     config, found = derive_settings(preset("ant-maze-u"), (), make_env("ant-maze-u"))
     assert config.low.action_share == 0.7
