@@ -17,6 +17,7 @@ from gymnasium.vector import VectorEnv
 
 from higl.algo.high import HighRow, Segment
 from higl.algo.low import LowRow
+from higl.algo.plans import Plan
 from higl.algo.policy import Policy, Spaces
 from higl.settings.config import Config
 
@@ -29,7 +30,8 @@ _EXPLORATION = 1
 class Episode:
     """One episode of T steps. States have T + 1 rows; `subgoal` is the one pursued at each step.
 
-    `terminated`: the task ended. `truncated`: time ran out. `begins` [T]: where segments begin.
+    `terminated`: the task ended. `truncated`: time ran out. `begins` [T]: where segments begin. `plan`: how it went to
+    its goal along a map.
     """
 
     observation: np.ndarray
@@ -42,6 +44,7 @@ class Episode:
     terminated: bool
     truncated: bool
     begins: np.ndarray
+    plan: Plan = Plan.EXPLORE
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -134,6 +137,7 @@ def collect_episode(
         bool(terminated),
         bool(truncated),
         np.asarray(begins, bool),
+        *state.plans,
     )
 
 
@@ -183,14 +187,18 @@ def collect_episodes(
     columns = [np.stack(column) for column in zip(*states, strict=True)]
     columns += [np.stack(subgoals), np.stack(actions)]
     columns += [np.stack(column) for column in zip(*outcomes, strict=True)]
-    return [_one_episode(columns, row, int(steps)) for row, steps in enumerate(length)]
+    plans = state.plans or (Plan.EXPLORE,) * len(seeds)
+    return [
+        _one_episode(columns, row, int(steps), plan)
+        for row, (steps, plan) in enumerate(zip(length, plans, strict=True))
+    ]
 
 
-def _one_episode(columns: list[np.ndarray], row: int, steps: int) -> Episode:
+def _one_episode(columns: list[np.ndarray], row: int, steps: int, plan: Plan) -> Episode:
     """Return one episode of a batch: states have one row more than the other columns."""
     states = [column[: steps + 1, row] for column in columns[:3]]
     subgoal, action, reward, success, terminated, truncated, begins = (column[:steps, row] for column in columns[3:])
-    return Episode(*states, subgoal, action, reward, success, bool(terminated[-1]), bool(truncated[-1]), begins)
+    return Episode(*states, subgoal, action, reward, success, bool(terminated[-1]), bool(truncated[-1]), begins, plan)
 
 
 def _float32(observation: dict[str, np.ndarray], shown: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

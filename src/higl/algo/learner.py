@@ -58,6 +58,8 @@ Metrics = dict[str, float]
 
 # With a map: steps of random subgoals at the least, and by how many units a segment then leads closer to its target.
 _SHORTEST_BEGINNING, _WALKS = 1_000, 0.25
+# Up to this step a run learns twice as much from each step: data are few, and later steps take no longer for it.
+_EAGER = 20_000
 # Separates the random stream of goals in hindsight from the other streams of the same episode.
 _HINDSIGHT = 6
 
@@ -327,7 +329,7 @@ class Learner:
         low_key, high_key, novelty_key = jax.random.split(jax.random.fold_in(self.key, self.episodes), 3)
         count = jnp.asarray(len(episode))
         segments = jnp.asarray(-(-len(episode) // self.config.high.period))
-        metrics |= self.train_low(low_key, count * self.config.low.updates)
+        metrics |= self.train_low(low_key, count * self._updates)
         if not self.config.walks_map:
             metrics |= self.train_high(high_key, segments)
         if self.config.uses_novelty:
@@ -337,6 +339,12 @@ class Learner:
             metrics |= self.train_adjacency()
         self.average(len(episode))
         return metrics | {f"seconds/{stage}": taken for stage, taken in self.seconds.items()}
+
+    @property
+    def _updates(self) -> int:
+        """Updates of the low level per step."""
+        eager = self.config.learns_eagerly and self.before + self.steps <= _EAGER
+        return self.config.low.updates * (2 if eager else 1)
 
     def _episode_metrics(self, episode: Episode) -> Metrics:
         """Return what an episode shows of the learner's health, before it is learned from."""
@@ -377,6 +385,7 @@ class Learner:
             first = episode.steps_to_success
             reached = None if first is None else (first, episode.desired[first])
             self.map.add_episode(episode.achieved, targets, np.append(starts, len(episode)), reached)
+            self.map.add_try(episode.achieved[0], episode.desired[0], episode.plan, episode.succeeded)
         if config.low.normalise:
             seen = updated_statistics(jax.device_get(state.seen), episode.observation)
             state = state._replace(seen=jax.tree.map(jnp.asarray, seen))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from higl.algo.forward import MLP, actor_action
+from higl.algo.plans import Plan
 from higl.algo.subgoals import (
     Scheme,
     Views,
@@ -96,6 +97,11 @@ class PolicyState:
     clock: np.ndarray
     walkers: tuple[Walker, ...] = ()
     begins: np.ndarray | None = None
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """How each walker goes to its goal; those that have not gone anywhere explore."""
+        return tuple(Plan.EXPLORE if walker.plan is None else walker.plan for walker in self.walkers)
 
 
 class Policy:

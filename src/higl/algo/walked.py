@@ -2,8 +2,9 @@
 
 Values of the low level know no walls, so a graph whose edges are values leads through them. Here an edge i -> j exists
 because a trajectory went from landmark i to landmark j. It respects walls, one-way passages and prerequisites (a key
-before a door), and needs no cut-off. The length of an edge is the time that a good segment needs for it; an edge that
-was walked only once, or before which bodies got stuck, is longer.
+before a door), and needs no cut-off. The length of an edge is the time that a good segment needs for it, if bodies are
+as fast there as elsewhere; an edge on which they were slower, that was walked only once, or before which they got
+stuck, is longer.
 
     WalkedMap   grows with every episode of a run
     Chart       what acting reads of it: small, and stored with a policy
@@ -28,6 +29,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+
+from higl.algo.plans import Plan, choose_plan, no_tries, with_try
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -72,6 +75,9 @@ _CORNER = 0.5
 # Share of what is remembered of stuck segments at the next one, and how much longer an edge is that was blocked as
 # often as it was free (two more count as free): the factor grows with the square of those odds.
 _MEMORY, _STUCK_FACTOR = 0.98, 10.0
+# Share of the difference by which a faster and a slower crossing change the pace of an edge, and by how much edges of
+# the same length may differ in time.
+_FASTER, _SLOWER, _UNEVEN = 0.3, 0.1, 3.0
 # Factor on the straight rest of the way to a goal that was never reached, and stuck segments that double the rest.
 _DETOUR, _DOUBT = 3.0, 3.0
 # Landmarks so many units from a line count as on it.
@@ -85,8 +91,6 @@ _PATIENCE = 4
 _NOISE, _ROAMING, _STRAIGHT, _GOALWARD, _FAMILIAR, _SPREAD = 0.4, 12, 4, 0.3, 10.0, 0.7
 # Goals that were reached: the latest so many are remembered.
 _GOALS = 1_000
-# Share of the episodes with an unknown goal that go to the frontier instead of straight on.
-_ADVENTUROUS = 0.5
 # Up to so many dimensions, distances are summed dimension by dimension.
 _FEW = 4
 # The landmarks to which an edge leads from no landmark.
@@ -98,7 +102,8 @@ class Chart(NamedTuple):
 
     The walked edges: `start` [E], `end` [E], `steps` [E] (time of a good segment). `speed` []: distance per step of a
     good segment. `radius` []: the radius of a landmark. `horizon` []: steps of the longest episode. `goals` [K, G]:
-    goals that were reached, and `sources` [K]: the landmarks at which they were.
+    goals that were reached, and `sources` [K]: the landmarks at which they were. `tries` [L, 2 G + 2]: episodes that
+    acted as tests do (`plans.py`).
     """
 
     points: np.ndarray
@@ -112,6 +117,7 @@ class Chart(NamedTuple):
     horizon: np.ndarray
     goals: np.ndarray
     sources: np.ndarray
+    tries: np.ndarray
 
 
 class WalkedMap:
@@ -126,12 +132,14 @@ class WalkedMap:
         self.crossings = np.zeros((places, places), np.float32)
         self.attempts = np.zeros((places, places), np.float32)
         self.stuck = np.zeros((places, places), np.float32)
+        self.paces = np.zeros((places, places), np.float32)
         self.moves = np.zeros(0, np.float32)
         self.gains = np.zeros(0, np.float32)
         self.radius = np.zeros((), np.float32)
         self.horizon = np.zeros((), np.float32)
         self.goals = np.zeros((0, goal_size), np.float32)
         self.sources = np.zeros(0, np.int32)
+        self.tries = no_tries(goal_size)
 
     def __len__(self) -> int:
         return int(self.present.sum())
@@ -152,7 +160,8 @@ class WalkedMap:
         start, end = _pairs(self.crossings > 0)
         away = np.linalg.norm(self.points[start] - self.points[end], axis=1)
         odds = self.stuck[start, end] / (self.attempts[start, end] - self.stuck[start, end] + 2)
-        steps = away / self.speed * (1 + 1 / self.crossings[start, end]) * (1 + _STUCK_FACTOR * np.square(odds))
+        reliable = (1 + 1 / self.crossings[start, end]) * (1 + _STUCK_FACTOR * np.square(odds))
+        steps = away / self.speed * self._slowness(start, end) * reliable
         return Chart(
             self.points[self.present],
             self.visits[self.present],
@@ -165,6 +174,7 @@ class WalkedMap:
             self.horizon.copy(),
             self.goals,
             number[self.sources].astype(np.int32),
+            self.tries,
         )
 
     # --- Growing ---
@@ -189,6 +199,7 @@ class WalkedMap:
             self.radius = np.asarray(_FIRST_RADIUS * min(self.speed * self.period, 1.0), np.float32)
         self.horizon = np.maximum(self.horizon, np.float32(len(achieved) - 1))
         nodes = self._track(achieved)
+        self._pace(nodes, achieved)
         self._judge(nodes, achieved, targets, ends)
         if reached is not None:
             place, goal = reached
@@ -219,6 +230,25 @@ class WalkedMap:
         distance = np.where(self.present, _distances(self.points, point), np.inf)
         return follow(node, distance, np.flatnonzero(self.crossings[node]), float(self.radius))
 
+    def _pace(self, nodes: np.ndarray, achieved: np.ndarray) -> None:
+        """Note how fast the body was, in distance per step, where it crossed edges: nodes [T + 1], achieved [T + 1, G].
+
+        Faster crossings count more: the body was on its way then.
+        """
+        half = max(self.period // 2, 1)
+        for place in np.flatnonzero(nodes[1:] != nodes[:-1]):
+            edge = nodes[place], nodes[place + 1]
+            first, last = max(place - half, 0), min(place + half, len(achieved) - 1)
+            more = float(np.linalg.norm(achieved[last] - achieved[first])) / (last - first) - self.paces[edge]
+            share = 1.0 if self.paces[edge] == 0.0 else _FASTER if more > 0.0 else _SLOWER
+            self.paces[edge] += share * more
+
+    def _slowness(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Return how much slower bodies were on edges [E] than on the median one: a factor on their time [E]."""
+        paces = self.paces[start, end]
+        typical = np.median(paces) if len(paces) else 1.0
+        return np.clip(typical / np.maximum(paces, 1e-6), 1 / _UNEVEN, _UNEVEN)
+
     def _judge(self, nodes: np.ndarray, achieved: np.ndarray, targets: np.ndarray, ends: np.ndarray) -> None:
         """Note which segments were stuck: nodes [T + 1], achieved [T + 1, G], where segments were to lead [S, G], ends.
 
@@ -241,6 +271,10 @@ class WalkedMap:
         start, end = edges.start[tried], edges.end[tried]
         self.attempts[start, end] = _MEMORY * self.attempts[start, end] + 1
         self.stuck[start, end] = _MEMORY * self.stuck[start, end] + blocked[tried]
+
+    def add_try(self, start: np.ndarray, goal: np.ndarray, plan: Plan, reached: bool) -> None:
+        """Note whether an episode from `start` [G] reached its goal [G], if it acted as in a test."""
+        self.tries = with_try(self.tries, start, goal, plan, reached)
 
     # --- Merging ---
 
@@ -276,6 +310,9 @@ class WalkedMap:
         self.points[kept] += share * (self.points[gone] - self.points[kept])
         for counts in (self.visits, self.vain):
             counts[kept], counts[gone] = counts[kept] + counts[gone], 0
+        self.paces[kept] = np.maximum(self.paces[kept], self.paces[gone])
+        self.paces[:, kept] = np.maximum(self.paces[:, kept], self.paces[:, gone])
+        self.paces[kept, kept], self.paces[gone], self.paces[:, gone] = 0, 0, 0
         for table in (self.crossings, self.attempts, self.stuck):
             table[kept] += table[gone]
             table[:, kept] += table[:, gone]
@@ -285,8 +322,8 @@ class WalkedMap:
     # --- Saving ---
 
     _SAVED = (
-        "points", "present", "visits", "vain", "crossings", "attempts", "stuck", "moves", "gains", "radius", "horizon",
-        "goals", "sources",
+        "points", "present", "visits", "vain", "crossings", "attempts", "stuck", "paces", "moves", "gains", "radius",
+        "horizon", "goals", "sources", "tries",
     )  # fmt: skip
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -446,10 +483,11 @@ class Roads:
 class Walker:
     """Leads one episode along a chart: to its goal if that is known, otherwise straight on from the best landmark.
 
-    It notices when it is stuck: edges that could not be walked are longer for the rest of the episode. An exploring
-    episode with an unknown goal, or with a goal that it has reached, may also go to a frontier, a landmark where little
-    time was spent, and roam from there. Walkers are never changed: each step returns a new one. So the episodes with a
-    chart may all begin with the same one.
+    It notices when it is stuck: edges that could not be walked are longer for the rest of the episode. Where the
+    straight line has proved better than the map, it goes straight. An exploring episode with an unknown goal, or with
+    a goal that it has reached, goes to a frontier, a landmark where little time was spent, and roams from there.
+    Walkers are never changed: each step returns a new one. So the episodes with a chart may all begin with the same
+    one.
     """
 
     def __init__(self, chart: Chart, period: int):
@@ -470,7 +508,7 @@ class Walker:
         """Whether a segment was stuck in this episode: then no straight line across the map is tried."""
         self.node = self.frontier = -1
         self.roaming, self.heading = 0, np.zeros(0)
-        self.adventurous: bool | None = None
+        self.plan: Plan | None = None
         self.attempt: tuple[int, int, np.ndarray, np.ndarray] | None = None
         """Landmark, next landmark on the path (-1: none), start and target of the segment under way."""
         self.steps = 0
@@ -545,10 +583,14 @@ class Walker:
         self, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None
     ) -> tuple[int, np.ndarray]:
         """Return the next landmark on the way (-1: none) and the target of the next segment [G]."""
+        if self.plan is None:
+            self.plan = choose_plan(self.chart.tries, achieved, desired, rng)
+        if self.plan != Plan.EXPLORE:
+            rng = None
         way, before = self.roads.ways(self.node)
         find = last_or_source if rng is None else last_landmark  # an exploring episode looks for other ways
         last, known = find(self.chart, self.vain, way, desired, self.nearness)
-        if known and not self.cautious and self._in_sight(achieved, desired, way[last]):
+        if self.plan == Plan.STRAIGHT or (known and not self.cautious and self._in_sight(achieved, desired, way[last])):
             last = self.node
         self._consult_clock(way[last] + np.linalg.norm(desired - self.chart.points[last]) / self.chart.speed)
         if rng is None:
@@ -629,10 +671,8 @@ class Walker:
         self, achieved: np.ndarray, desired: np.ndarray, way: np.ndarray, known: bool, rng: np.random.Generator
     ) -> None:
         """Begin to go to a frontier, or to roam once it is reached."""
-        if self.adventurous is None:
-            self.adventurous = bool(rng.random() < _ADVENTUROUS)
         arrived = np.linalg.norm(achieved - desired) < 0.5 * self.chart.radius
-        if self.roaming == 0 and self.frontier < 0 and (arrived or (self.adventurous and not known)):
+        if self.roaming == 0 and self.frontier < 0 and (arrived or not known):
             self.frontier = self._frontier(desired, way, rng)
         if self.frontier >= 0 and self.node == self.frontier:
             self.frontier, self.roaming = -1, _ROAMING

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-FORMAT = 10
+FORMAT = 11
 """Format of the run folder, in `run.json`."""
 
 CONFIG, FACTS, METRICS, EVALUATIONS = "config.toml", "run.json", "metrics.jsonl", "eval.csv"
