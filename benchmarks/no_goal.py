@@ -81,6 +81,14 @@ def explored(task: str, folder: Path) -> float | None:
     return far_room(world, loaded[0]["matrix.cells"], side)
 
 
+def all_explored_after(folder: Path) -> int | None:
+    """Return the steps after which a run had visited every free square of its maze; None: it had not."""
+    from higl.run.reading import MetricsTail
+
+    rows = MetricsTail(folder).rows()
+    return next((int(row["step"]) for row in rows if row.get("explored_share", 0.0) >= 1.0), None)
+
+
 def higl(args: argparse.Namespace, *words: Any) -> str:
     """Run a command of higl in a process of its own and return what it prints."""
     command = [sys.executable, "-m", "higl", *map(str, words), "--cores", *map(str, args.cores)]
@@ -100,16 +108,21 @@ def run(args: argparse.Namespace, task: str, method: str, seed: int, steps: int)
     goals = json.loads(higl(args, "eval", folder, *over_all, *picture))
     test = json.loads(higl(args, "eval", folder, "--json", "--trust"))
     line = {"task": task, "method": method, "seed": seed, "steps": steps, "explored": explored(task, folder)}
+    line |= {"all_after": all_explored_after(folder)}
     return line | {"goals": goals["success"], "goal_episodes": goals["episodes"], "test": test["success"]}
 
 
 def table(lines: Sequence[Line]) -> str:
     """Return a Markdown table with a row for each run."""
-    rows = ["| task | method | seed | steps | explored | goals | test |", "|---|---|---|---|---|---|---|"]
+    rows = [
+        "| task | method | seed | steps | explored | all after | goals | test |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     order = {method: place for place, method in enumerate(METHODS)}
     for line in sorted(lines, key=lambda line: (line["task"], line["steps"], order[line["method"]], line["seed"])):
         share = "-" if line["explored"] is None else f"{line['explored']:.0%}"
-        cells = [line["task"], line["method"], line["seed"], f"{line['steps']:,}", share]
+        after = "-" if line.get("all_after") is None else f"{line['all_after']:,}"
+        cells = [line["task"], line["method"], line["seed"], f"{line['steps']:,}", share, after]
         rows.append(f"| {' | '.join(map(str, cells))} | {line['goals']:.0%} | {line['test']:.0%} |")
     return "\n".join(rows)
 

@@ -40,14 +40,24 @@ def test_the_share_of_the_far_room(script):
 def test_the_table_of_a_file(tmp_path):
     file = tmp_path / "lines.jsonl"
     line = {"task": "key-door", "seed": 300, "steps": 20_000, "goals": 0.5, "goal_episodes": 100, "test": 1.0}
-    lines = [line | {"method": "hrac", "explored": None}, line | {"method": "frontier", "explored": 0.876}]
+    lines = [line | {"method": "hrac", "explored": None}]
+    lines += [line | {"method": "frontier", "explored": 0.876, "all_after": 15_500}]
     file.write_text("\n".join(map(json.dumps, lines)) + "\n")
     done = call("--table", "--out", file)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[2:] == [
-        "| key-door | frontier | 300 | 20,000 | 88% | 50% | 100% |",
-        "| key-door | hrac | 300 | 20,000 | - | 50% | 100% |",
+        "| key-door | frontier | 300 | 20,000 | 88% | 15,500 | 50% | 100% |",
+        "| key-door | hrac | 300 | 20,000 | - | - | 50% | 100% |",
     ]
+
+
+def test_when_all_was_explored(script, tmp_path):
+    rows = [{"step": 500}, {"step": 1_000, "explored_share": 0.9}]
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert script.all_explored_after(tmp_path) is None
+    rows += [{"step": step, "explored_share": 1.0} for step in (1_500, 2_000)]
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert script.all_explored_after(tmp_path) == 1_500
 
 
 def test_each_run_is_trained_without_a_goal_and_measured_once(script, tmp_path, monkeypatch):

@@ -137,7 +137,7 @@ def collect_episode(
         bool(terminated),
         bool(truncated),
         np.asarray(begins, bool),
-        *state.plans,
+        plan=state.plans[0] if state.plans else Plan.EXPLORE,
     )
 
 
