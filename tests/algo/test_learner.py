@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -66,6 +67,17 @@ def test_critics_may_have_more_updates_than_the_actor():
     state = learner.state.low
     assert int(state.actor_optimiser[0].count) == 2 * 7
     assert int(state.critic_optimiser[1][0].count) == 3 * 2 * 7
+
+
+@pytest.mark.parametrize(("preset", "expected"), [("best", 2 * 25 + 13), ("paper", 25 + 13)])
+def test_the_first_steps_of_a_run_are_learned_from_twice(preset, expected, monkeypatch):
+    """Up to step 25 here; another run that it started from counts as its beginning."""
+    monkeypatch.setattr("higl.algo.learner._EAGER", 25)
+    learner, _ = train(changed(CONFIG, preset=preset), lengths=(25, 13))
+    assert int(learner.state.low.actor_optimiser[0].count) == expected
+    learner.start_over()
+    learner.learn(episode(learner, 2, steps=7))
+    assert int(learner.state.low.actor_optimiser[0].count) == expected + 7
 
 
 def test_updates_of_the_critics_share_no_key(monkeypatch):
@@ -269,6 +281,17 @@ def test_the_unused_high_level_of_a_walked_map_has_no_view():
     learner = Learner(config, SPACES)
     assert learner.policy.views.high is None
     assert len(learner.policy.high_actor[0].weight) == SPACES.observation + SPACES.goal
+
+
+def test_a_walked_map_learns_the_same_from_any_reward():
+    config = tiny_config(preset="best", landmarks={"graph": "walked"})
+    learners = [Learner(config, SPACES) for _ in range(2)]
+    for seed in range(3):
+        one = episode(learners[0], seed)
+        for learner, other in zip(learners, (one, replace(one, reward=one.reward * 3.0 - 1.0)), strict=True):
+            learner.learn(other)
+    first, second = ((each.state, each.map.arrays() if each.map else None) for each in learners)
+    assert equal(first, second)
 
 
 def test_loop_averages_and_counts():
