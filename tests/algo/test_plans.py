@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from higl.algo.plans import Plan, choose_plan, no_tries, outcomes, with_try
+from higl.algo.plans import Plan, choose_plan, no_tries, outcomes, straight_share, with_try
 
 START, GOAL = np.zeros(2, np.float32), np.array([5.0, 0.0], np.float32)
 
@@ -51,6 +51,12 @@ def test_what_tries_count(count, straight):
 def test_episodes_that_explore_are_no_tries():
     tries = tried((START, GOAL, Plan.EXPLORE, True), (START, GOAL, Plan.STRAIGHT, False))
     assert tries.tolist() == [[0.0, 0.0, 5.0, 0.0, 1.0, 0.0]]
+
+
+def test_the_share_of_the_latest_tries_that_went_straight():
+    assert straight_share(no_tries(2)) == 0.0
+    tries = tried(*always(Plan.STRAIGHT, True, 60), *always(Plan.MAP, True, 40))
+    assert straight_share(tries) == pytest.approx(0.2)
 
 
 def test_only_the_latest_tries_are_remembered():

@@ -36,6 +36,7 @@ from higl.algo.hindsight import Rewards, hindsight_rows, rewarded
 from higl.algo.landmarks import sample_landmarks
 from higl.algo.low import exchange_subgoals, low_batch, low_distance
 from higl.algo.nets import tree_finite, zeros_like_result
+from higl.algo.plans import straight_share
 from higl.algo.policy import Policy, Spaces, goal_unit, subgoal_limit
 from higl.algo.products import affine_of
 from higl.algo.replay import Buffer, blocks, empty_buffer, insert, sample, sample_places
@@ -359,6 +360,7 @@ class Learner:
         else:
             metrics |= {"map/landmarks": float(len(self.map)), "map/radius": float(self.map.radius)}
             metrics |= {"map/speed": self.map.speed, "map/progress": self.map.progress}
+            metrics["map/straight"] = straight_share(self.map.tries)
         self.matrix.add_trajectory(episode.achieved)
         return metrics | {"explored_cells": float(len(self.matrix)), "adjacent_share": self.matrix.adjacent_share}
 

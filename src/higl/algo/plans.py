@@ -18,6 +18,8 @@ import numpy as np
 _EXPLORING = 0.5
 # Episodes that are remembered.
 _REMEMBERED = 1_000
+# Tries that show how often episodes go straight of late.
+_LATEST = 50
 # About so many of them are compared: those with the nearest start and goal. Each counts less by this factor for every
 # later one nearby.
 _NEARBY, _FADING = 20, 0.95
@@ -42,6 +44,11 @@ def with_try(tries: np.ndarray, start: np.ndarray, goal: np.ndarray, plan: Plan,
         return tries
     row = np.concatenate([start, goal, [plan == Plan.STRAIGHT, reached]])
     return np.concatenate([tries, row[None]])[-_REMEMBERED:].astype(np.float32)
+
+
+def straight_share(tries: np.ndarray) -> float:
+    """Return the share of the latest tries that went straight; 0 without any."""
+    return float(tries[-_LATEST:, -2].mean()) if len(tries) else 0.0
 
 
 def outcomes(tries: np.ndarray, start: np.ndarray, goal: np.ndarray, straight: bool) -> tuple[float, float]:
