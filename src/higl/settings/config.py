@@ -231,6 +231,11 @@ class Config:
         return self.uses_landmarks and self.landmarks.graph == "walked"
 
     @property
+    def learns_from_rewards(self) -> bool:
+        """Whether the task's rewards matter in training: a walked map learns from where the agent went alone."""
+        return not self.walks_map
+
+    @property
     def normalises_high(self) -> bool:
         """Whether the high level's networks see normalised observations; a walked map has no such networks."""
         return self.low.normalise and not self.walks_map

@@ -52,9 +52,15 @@ def read_folders(results: Path) -> Folders:
 
 
 def runs_of(folders: Folders, entry: Entry, task: EntryTask, variant: Variant) -> list[Run]:
-    """Return the runs of a variant on a task: all seeds that are there, whatever their number of steps."""
+    """Return the runs of a variant on a task: all seeds that are there, whatever their number of steps.
+
+    If rewards do not matter in training and there are no runs with these, those with the sparse reward are the same.
+    """
     config = build_config(entry.given(task, variant, 0, {}))
-    return folders.get(Path(task_name(config)) / algorithm_name(config), [])
+    runs = folders.get(Path(task_name(config)) / algorithm_name(config), [])
+    if runs or config.learns_from_rewards:
+        return runs
+    return folders.get(Path(task_name(replace(config, reward="sparse"))) / algorithm_name(config), [])
 
 
 # --- Panels ---------------------------------------------------------------------------------------------------------
