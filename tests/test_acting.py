@@ -18,12 +18,14 @@ ANT = FOLDER / "ant-maze-u-sparse-higl"
 
 # All that acting imports; docs/installation.md names them. No JAX, no MuJoCo, no Gymnasium.
 ACTING_PACKAGES = {"numpy", "safetensors", "msgspec", "tomli_w"}
+# What only training needs.
+TRAINING_PACKAGES = {"jax", "jaxlib", "optax", "gymnasium", "mujoco", "matplotlib"}
 
 ACT = """
 import json, sys
 import numpy, higl
 policy = higl.load_policy(sys.argv[1])
-parts = {"observation": policy.spaces.observation, "achieved_goal": policy.spaces.goal,
+parts = {"observation": policy.observation_size, "achieved_goal": policy.spaces.goal,
          "desired_goal": policy.spaces.goal}
 observation = {name: numpy.zeros(size) for name, size in parts.items()}
 action, state = policy.predict(observation)
@@ -44,20 +46,27 @@ def observations(count: int, seed: int = 0) -> dict[str, np.ndarray]:
     return {name: rng.normal(size=(count, *part.shape)).astype(np.float32) for name, part in space.spaces.items()}
 
 
-def test_acting_imports_nothing_of_training():
-    done = subprocess.run([sys.executable, "-c", ACT, "ant-maze-u"], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("walks_map", [False, True])
+def test_acting_imports_nothing_of_training(walks_map, agent, tmp_path):
+    """With networks alone, and with the shipped ant, whose observation has 30 numbers and which walks a map."""
+    agent.save(tmp_path / "policy.safetensors")
+    policy = "ant-maze-u" if walks_map else str(tmp_path / "policy.safetensors")
+    done = subprocess.run([sys.executable, "-c", ACT, policy], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)
-    assert len(printed["action"]) == 8
+    assert len(printed["action"]) == (8 if walks_map else 2)
     installed = set(printed["modules"]) & importlib.metadata.packages_distributions().keys()
+    assert not installed & TRAINING_PACKAGES
     # msgspec imports typing_extensions if it is there; setuptools adds _distutils_hack to every process.
-    assert installed - {"higl", "typing_extensions", "_distutils_hack"} == ACTING_PACKAGES
+    installed -= {"higl", "typing_extensions", "_distutils_hack"}
+    # A map needs SciPy, and whatever that imports.
+    assert installed >= ACTING_PACKAGES | {"scipy"} if walks_map else installed == ACTING_PACKAGES
 
 
 def test_a_policy_prints_its_task_and_sizes(agent, tmp_path):
     assert repr(higl.load_policy("ant-maze-u")) == (
-        "<Policy('ant-maze-u', algo='higl', seed=1): observation 30, goal 2, action 8; a subgoal every 10 steps; "
-        "of a run of 500,000 steps>"
+        "<Policy('ant-maze-u', algo='higl', seed=350): observation 30, goal 2, action 8; a map of 760 landmarks; "
+        "a subgoal every 10 steps; of a run of 300,000 steps>"
     )
     agent.save(tmp_path / "policy.safetensors")
     size = ReachEnv(2, steps=20).observation_space["observation"].shape[0]
