@@ -65,13 +65,23 @@ def test_only_the_latest_tries_are_remembered():
     assert tries[:, -2].all()
 
 
-def test_the_map_leads_until_the_straight_line_has_proved_better():
+def test_the_map_leads_until_it_has_failed_often_or_the_straight_line_is_better():
     assert choose_plan(no_tries(2), START, GOAL, None) == Plan.MAP
-    assert choose_plan(tried(*always(Plan.MAP, False)), START, GOAL, None) == Plan.STRAIGHT
+    elsewhere = (START, GOAL + 50.0, Plan.MAP, True)
+    assert choose_plan(tried(elsewhere, *always(Plan.MAP, False, 2)), START, GOAL, None) == Plan.MAP
+    assert choose_plan(tried(elsewhere, *always(Plan.MAP, False)), START, GOAL, None) == Plan.STRAIGHT
     both = always(Plan.MAP, True) + always(Plan.STRAIGHT, True)
     assert choose_plan(tried(*both), START, GOAL, None) == Plan.MAP
     better = always(Plan.MAP, False) + always(Plan.STRAIGHT, True)
     assert choose_plan(tried(*better), START, GOAL, None) == Plan.STRAIGHT
+
+
+def test_without_any_success_tests_follow_the_map():
+    """An environment that never reports success has no record that could tell."""
+    tries = tried(*always(Plan.MAP, False))
+    assert choose_plan(tries, START, GOAL, None) == Plan.MAP
+    rng = np.random.default_rng(0)
+    assert Plan.STRAIGHT in {choose_plan(tries, START, GOAL, rng) for _ in range(20)}
 
 
 def test_what_counts_happened_nearby_and_of_late():

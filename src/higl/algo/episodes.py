@@ -31,7 +31,7 @@ class Episode:
     """One episode of T steps. States have T + 1 rows; `subgoal` is the one pursued at each step.
 
     `terminated`: the task ended. `truncated`: time ran out. `begins` [T]: where segments begin. `plan`: how it went to
-    its goal along a map.
+    its goal, if there is a map.
     """
 
     observation: np.ndarray

@@ -1,7 +1,7 @@
 """The learner: what happens after each episode, stage by stage.
 
     1 remember    the episode's rows -> buffers, its states -> novelty queue; or its trajectory -> walked map
-    2 low         n updates
+    2 low         n times `low.updates` updates, at first twice as many
     3 high        ceil(n / m) updates: sample, relabel, landmarks, graph, shortest paths, pseudo-landmark, TD3
     4 novelty     n updates of the predictor
     5 adjacency   every `adjacency.every` environment steps: cells -> pairs -> embedding

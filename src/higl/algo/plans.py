@@ -2,8 +2,9 @@
 
 A map leads around walls and through prerequisites. Where there are none, the straight line may be better, above all in
 a goal space of many dimensions, for which a map has too few landmarks: an arm can push a puck straight to its target,
-while the map takes the puck to be where it is not. Training shows which is better. Half of its episodes act as tests
-do, along the map or straight, and what came of those with a start and a goal nearby decides.
+while the map takes the puck to be where it is not. Training shows which is better: half of its episodes choose
+their stops as tests do, along the map or straight, and the record of those with a similar start and goal decides. (The
+actions of all training episodes are noisy.)
 
 Imports no JAX, so that a policy acts without it.
 """
@@ -18,12 +19,13 @@ import numpy as np
 _EXPLORING = 0.5
 # Episodes that are remembered.
 _REMEMBERED = 1_000
-# Tries that show how often episodes go straight of late.
+# The latest tries, of which the share that went straight is logged.
 _LATEST = 50
-# About so many of them are compared: those with the nearest start and goal. Each counts less by this factor for every
-# later one nearby.
+# About so many tries are compared, those with the nearest start and goal. A try counts less by the second factor for
+# each later one nearby.
 _NEARBY, _FADING = 20, 0.95
-# Successes and failures that each way starts with: the map leads unless the straight line has proved better.
+# Successes and failures that each way starts with: the map leads until it has failed about four times more than it
+# succeeded nearby, or the straight line has succeeded more often.
 _PRIOR = {False: (2.0, 1.0), True: (1.0, 2.0)}
 
 
@@ -54,8 +56,8 @@ def straight_share(tries: np.ndarray) -> float:
 def outcomes(tries: np.ndarray, start: np.ndarray, goal: np.ndarray, straight: bool) -> tuple[float, float]:
     """Return how many episodes reached their goals one way, along the map or straight, and how many did not.
 
-    Both include the prior. A try counts less, the farther its start and goal are from `start` [G] and `goal` [G], and
-    the more later ones there are nearby.
+    Both include the prior. A try counts less the farther its start and goal are from `start` [G] and `goal` [G], and
+    the more tries nearby came after it.
     """
     reached, failed = _PRIOR[straight]
     here = np.concatenate([start, goal])
@@ -71,13 +73,16 @@ def outcomes(tries: np.ndarray, start: np.ndarray, goal: np.ndarray, straight: b
 
 
 def choose_plan(tries: np.ndarray, start: np.ndarray, goal: np.ndarray, rng: np.random.Generator | None) -> Plan:
-    """Return how to go from `start` [G] to `goal` [G]: the way that reached such goals more often.
+    """Return how to go from `start` [G] to `goal` [G].
 
-    With a generator, as in training, the episode may explore instead; otherwise the way is drawn by Thompson sampling,
-    each as often as it is likely to be the better one.
+    With a generator, as in training, the episode explores half of the time; if not, the way is drawn by Thompson
+    sampling, each as often as it is likely to be the better one. Without, it is the way with the better record, or the
+    map as long as no try has reached its goal: an environment that never reports success has no record.
     """
     if rng is not None and rng.random() < _EXPLORING:
         return Plan.EXPLORE
+    if rng is None and not tries[:, -1].any():
+        return Plan.MAP
     odds = [outcomes(tries, start, goal, straight) for straight in (False, True)]
     along, straight = (rng.beta(*each) if rng is not None else each[0] / sum(each) for each in odds)
     return Plan.STRAIGHT if straight > along else Plan.MAP

@@ -100,7 +100,7 @@ class PolicyState:
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """How each walker goes to its goal; those that have not gone anywhere explore."""
+        """How each walker goes to its goal; without a plan (random subgoals, or no goal) it counts as exploring."""
         return tuple(Plan.EXPLORE if walker.plan is None else walker.plan for walker in self.walkers)
 
 

@@ -2,9 +2,9 @@
 
 Values of the low level know no walls, so a graph whose edges are values leads through them. Here an edge i -> j exists
 because a trajectory went from landmark i to landmark j. It respects walls, one-way passages and prerequisites (a key
-before a door), and needs no cut-off. The length of an edge is the time that a good segment needs for it, if bodies are
-as fast there as elsewhere; an edge on which they were slower, that was walked only once, or before which they got
-stuck, is longer.
+before a door), and needs no cut-off. The length of an edge is the time that a good segment needs for it: less where
+bodies were faster than on the median edge, more where they were slower, where it was walked only once, or where they
+got stuck before it.
 
     WalkedMap   grows with every episode of a run
     Chart       what acting reads of it: small, and stored with a policy
@@ -75,8 +75,8 @@ _CORNER = 0.5
 # Share of what is remembered of stuck segments at the next one, and how much longer an edge is that was blocked as
 # often as it was free (two more count as free): the factor grows with the square of those odds.
 _MEMORY, _STUCK_FACTOR = 0.98, 10.0
-# Share of the difference by which a faster and a slower crossing change the pace of an edge, and by how much edges of
-# the same length may differ in time.
+# Share of the difference by which a faster and a slower crossing change the pace of an edge, and the largest factor by
+# which an edge may take more or less time than one with the median pace.
 _FASTER, _SLOWER, _UNEVEN = 0.3, 0.1, 3.0
 # Factor on the straight rest of the way to a goal that was never reached, and stuck segments that double the rest.
 _DETOUR, _DOUBT = 3.0, 3.0
@@ -484,10 +484,10 @@ class Walker:
     """Leads one episode along a chart: to its goal if that is known, otherwise straight on from the best landmark.
 
     It notices when it is stuck: edges that could not be walked are longer for the rest of the episode. Where the
-    straight line has proved better than the map, it goes straight. An exploring episode with an unknown goal, or with
-    a goal that it has reached, goes to a frontier, a landmark where little time was spent, and roams from there.
-    Walkers are never changed: each step returns a new one. So the episodes with a chart may all begin with the same
-    one.
+    record of the straight line is better than that of the map (`plans.py`), it goes straight. An exploring episode with
+    an unknown goal, or with a goal that it has reached, goes to a frontier, a landmark where little time was spent, and
+    roams from there. Walkers are never changed: each step returns a new one. So the episodes with a chart may all begin
+    with the same one.
     """
 
     def __init__(self, chart: Chart, period: int):
@@ -543,7 +543,7 @@ class Walker:
     def target(
         self, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator | None
     ) -> tuple[np.ndarray, Walker]:
-        """Return where the next segment should lead [G], and the walker then; only with a generator does it explore."""
+        """Return where the next segment should lead [G], and the walker then; with a generator it may explore."""
         walker = self._having_noticed(achieved)
         hop, target = walker._choose(achieved, desired, rng)
         walker.attempt, walker.steps = (walker.node, hop, achieved, target), 0

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from higl.commands.arguments import Out, Run, Switch
+from higl.commands.arguments import Out, Run
 from higl.commands.command import check_suffix, command
-from higl.pretrained import pretrained_run
 from higl.run.reading import policy_path
 
 
@@ -15,13 +14,12 @@ from higl.run.reading import policy_path
 class ExportOptions:
     """Write a policy as an ONNX graph, which acts without Python. Needs the extra `onnx`.
 
-    Policies that walk a map (HIGL with the preset best) cannot be exported: use `higl.load_policy` in Python.
+    Policies that walk a map (HIGL with the preset best, and those that come with higl) cannot be exported: use
+    `higl.load_policy` in Python.
     """
 
     run: Run
-    """Folder of a run, or a policy file; with --pretrained, a task."""
-    pretrained: Switch = False
-    """Use the trained policy that comes with higl: `higl export ant-maze-u --pretrained`."""
+    """Folder of a run, or a policy file."""
     out: Out = Path("policy.onnx")
     """File to write: onnx."""
 
@@ -30,7 +28,7 @@ class ExportOptions:
 def export(options: ExportOptions) -> int:
     """Write a policy as an ONNX graph."""
     check_suffix(options.out, (".onnx",))
-    file = policy_path(pretrained_run(str(options.run)) if options.pretrained else options.run)
+    file = policy_path(options.run)
     from higl.run.onnx_file import save_onnx
     from higl.run.policy_file import load_policy
 

@@ -232,7 +232,7 @@ class Config:
 
     @property
     def learns_from_rewards(self) -> bool:
-        """Whether the task's rewards matter in training: a walked map learns from where the agent went alone."""
+        """Whether the task's rewards matter in training. A map learns from where the agent went and what it reached."""
         return not self.walks_map
 
     @property
