@@ -329,7 +329,9 @@ def test_an_interrupted_agent_learns_on(trained):
         learned.learn(160, callback=interrupt)
     assert signal.getsignal(signal.SIGINT) is before
     assert learned.steps == 60
-    assert int(learned.learner.state.low.actor_optimiser[0].count) == 60 * learned.config.low.updates
+    assert (
+        int(learned.learner.state.low.actor_optimiser[0].count) == 60 * 2 * learned.config.low.updates
+    )  # twice at first
     np.testing.assert_array_equal(actions(learned.learn(100)), actions(trained))
 
 
@@ -483,7 +485,7 @@ def test_several_environments_at_once():
     first = agent(num_envs=3).learn(100, callback=lambda metrics: heard.append(dict(metrics)))
     assert [m["episode"] for m in heard if "episode/success" in m] == [1, 2, 3, 4, 5, 6]
     assert first.steps == 120
-    assert int(first.learner.state.low.actor_optimiser[0].count) == 120 * first.config.low.updates
+    assert int(first.learner.state.low.actor_optimiser[0].count) == 120 * 2 * first.config.low.updates  # twice at first
     np.testing.assert_array_equal(actions(first), actions(agent(num_envs=3).learn(100)))
     with pytest.raises(SettingsError, match="function that makes it"):
         higl.HIGL(make(), verbose=False, num_envs=2, **TINY).learn(10)
