@@ -25,6 +25,7 @@ All lengths are in units of the goal space (`goal_unit`). Imports no JAX, so tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -422,6 +423,23 @@ def last_or_source(
     return int(sources[np.argmin(way[sources] + rest)]), True
 
 
+FindLast = Callable[["Chart", np.ndarray, np.ndarray, np.ndarray, "Nearness | None"], tuple[int, bool]]
+"""`last_landmark` or `last_or_source`."""
+
+
+class Route(NamedTuple):
+    """How to go to a goal: along the map to the landmark `last`, then straight.
+
+    `way` [N] and `before` [N] are what `Roads.ways` returns. `known`: whether the goal is. `price`: steps to the goal.
+    """
+
+    way: np.ndarray
+    before: np.ndarray
+    last: int
+    known: bool
+    price: float
+
+
 class Nearness:
     """How near the landmarks of a chart [N, G] are to each other; computed when it is first needed."""
 
@@ -587,9 +605,8 @@ class Walker:
             self.plan = choose_plan(self.chart.tries, achieved, desired, rng)
         if self.plan != Plan.EXPLORE:
             rng = None
-        way, before = self.roads.ways(self.node)
         find = last_or_source if rng is None else last_landmark  # an exploring episode looks for other ways
-        last, known = find(self.chart, self.vain, way, desired, self.nearness)
+        way, before, last, known, _ = self._route(achieved, desired, find)
         if self.plan == Plan.STRAIGHT or (known and not self.cautious and self._in_sight(achieved, desired, way[last])):
             last = self.node
         self._consult_clock(way[last] + np.linalg.norm(desired - self.chart.points[last]) / self.chart.speed)
@@ -604,6 +621,29 @@ class Walker:
             last, desired = self.frontier, self.chart.points[self.frontier]
         hop, target = self._stop(achieved, desired, last, before)
         return hop, target + rng.normal(0.0, _NOISE * _AHEAD * self.scale, achieved.shape)
+
+    def _route(self, achieved: np.ndarray, desired: np.ndarray, find: FindLast) -> Route:
+        """Return how to go on to a goal [G]: from the landmark of the body, or from one that it has come across.
+
+        A body off the map keeps the landmark that it left. If the way from the nearest one is shorter, although going
+        there is a guess, it belongs to that one from now on.
+        """
+        own, away = self._route_from(self.node, desired, find), _distances(self.chart.points, achieved)
+        nearest = int(np.argmin(away))
+        if not away[nearest] <= self.chart.radius < away[self.node]:
+            return own
+        other = self._route_from(nearest, desired, find)
+        back, across = away[self.node], _GUESS * away[nearest] * (1.0 + self.vain[self.node])
+        if back / self.chart.speed + own.price <= across / self.chart.speed + other.price:
+            return own
+        self.node = nearest
+        return other
+
+    def _route_from(self, node: int, desired: np.ndarray, find: FindLast) -> Route:
+        way, before = self.roads.ways(node)
+        last, known = find(self.chart, self.vain, way, desired, self.nearness)
+        rest = float(np.linalg.norm(desired - self.chart.points[last])) / float(self.chart.speed)
+        return Route(way, before, last, known, float(way[last]) + (rest if known else _DETOUR * rest))
 
     def _consult_clock(self, way: float) -> None:
         """Hurry if the steps of a good body for the `way` left would take too much of the time left."""
@@ -632,9 +672,23 @@ class Walker:
         path.reverse()
         rest = goal - achieved
         piece = achieved + rest / max(float(np.linalg.norm(rest)) / (_LEAP * _AHEAD * self.scale), 1.0)
+        path = self._ahead(achieved, path, piece)
         points = np.concatenate([self.chart.points[path], piece[None]])
         rough = self.vain[[self.node, *path]] > _SMOOTH
         return path[0] if path else -1, points[self._farthest_straight(achieved, points, rough)]
+
+    def _ahead(self, achieved: np.ndarray, path: list[int], piece: np.ndarray) -> list[int]:
+        """Return the part of a path that a body off the map has yet to go; from its end a `piece` [G] leads on.
+
+        Such a body keeps the landmark that it left, so its path begins there: without this, it would turn back.
+        """
+        if not path or np.linalg.norm(self.chart.points[self.node] - achieved) <= self.chart.radius:
+            return path
+        points = np.concatenate([self.chart.points[path], piece[None]])
+        passed = 0
+        while passed < len(path) and _is_beside(achieved, points[passed], points[passed + 1]):
+            passed += 1
+        return path[passed:]
 
     def _farthest_straight(self, achieved: np.ndarray, points: np.ndarray, rough: np.ndarray) -> int:
         """Return the last of some points [P, G] to which the way along the ones before is straight and smooth.
@@ -718,6 +772,11 @@ def _distances(points: np.ndarray, point: np.ndarray) -> np.ndarray:
     for place in range(1, size):
         total += np.square(points[:, place] - point[place])
     return np.sqrt(total, out=total)
+
+
+def _is_beside(body: np.ndarray, start: np.ndarray, end: np.ndarray) -> bool:
+    """Return whether a body [G] is past the start of a line [G] and close to it."""
+    return bool((body - start) @ (end - start) > 0.0 and _distances_to_line(body[None], start, end)[0] < _ASIDE)
 
 
 def _distances_to_line(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
