@@ -316,11 +316,11 @@ class Learner:
     def learn(self, episode: Episode, rewards: Rewards | None = None) -> Metrics:
         """Store an episode, run every stage once, and return the metrics.
 
-        With `rewards`, those replace the environment's, and the high level also learns in hindsight.
+        With `rewards`, the high level also learns in hindsight; they replace the environment's, if goals are random.
         """
         self.seconds = {}
         episode = in_units(episode, goal_unit(self.config, self.spaces))
-        if rewards is not None:
+        if rewards is not None and self.config.draws_goals:
             episode = rewarded(episode, rewards)
         before = self.steps
         self.steps += len(episode)

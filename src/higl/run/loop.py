@@ -27,7 +27,7 @@ from higl.errors import EpisodeError
 from higl.run.coverage import Coverage
 from higl.run.measure import Evaluation, greedy_episodes
 from higl.run.observers import Observer, Observers
-from higl.run.own_goals import OwnGoals
+from higl.run.own_goals import OwnGoals, hindsight_rewards
 from higl.run.process import handling
 from higl.run.seeds import EVALUATION, TRAINING, episode_seed
 
@@ -47,6 +47,7 @@ class Loop:
         self.observers = Observers(observers)
         self.coverage = Coverage.of(self.config, test_env)
         self.own_goals = OwnGoals.of(self.config, env, test_env)
+        self.rewards = hindsight_rewards(self.config, env, test_env)
         self.evaluated: list[Episode] = []
         """Episodes of the last evaluation."""
         self.stop_signal: int | None = None
@@ -94,7 +95,6 @@ class Loop:
         learner, config = self.learner, self.config
         if learner.before and learner.steps == 0:
             self.evaluate()  # what the other run is worth by itself
-        rewards = None if self.own_goals is None else self.own_goals.rewards
         while learner.steps < config.steps and not self.stopped:
             before, start = learner.steps, time.perf_counter()
             try:
@@ -107,7 +107,7 @@ class Loop:
                 return
             collecting = (time.perf_counter() - start) / len(episodes)
             for episode in episodes:
-                metrics = {"seconds/collect": collecting} | learner.learn(episode, rewards)
+                metrics = {"seconds/collect": collecting} | learner.learn(episode, self.rewards)
                 if self.coverage is not None:
                     metrics["explored_share"] = self.coverage.share(learner.matrix.cells)
                 place = {"step": learner.steps, "episode": learner.episodes, "time": round(self.seconds, 3)}

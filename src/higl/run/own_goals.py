@@ -1,4 +1,4 @@
-"""Random goals for training without those of the task, where no map explores: HRAC and HIRO with `goal = "none"`."""
+"""Goals other than the task's, for high levels that are networks: random ones, and those learned from in hindsight."""
 
 from __future__ import annotations
 
@@ -10,16 +10,35 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from higl.algo.adjacency import CellMatrix
+from higl.algo.hindsight import Rewards
 from higl.algo.policy import Spaces, goal_unit
 from higl.envs.goals import reward_function
+from higl.errors import TaskError
 from higl.settings.config import Config
 
 # Separates the random stream of goals from the other streams of the same seed.
 _GOALS = 5
 
 
+def hindsight_rewards(config: Config, env: gymnasium.Env | VectorEnv, test_env: gymnasium.Env) -> Rewards | None:
+    """Return the rewards by which a run learns in hindsight; None if it does not.
+
+    Goals are in units of the goal space. Several environments are known by the test environment. One that computes no
+    rewards is learned from without hindsight, unless the run draws goals (`checks.check_goals`).
+    """
+    if not config.learns_in_hindsight:
+        return None
+    one = test_env if isinstance(env, VectorEnv) else env
+    try:
+        rewards = reward_function(one, config.task)
+    except TaskError:
+        return None
+    unit = goal_unit(config, Spaces.of(one))
+    return lambda achieved, desired: rewards(achieved * unit, desired * unit)
+
+
 class OwnGoals:
-    """Draws the goal of each training episode, and rewards it by the environment's `compute_reward`.
+    """Draws the goal of each training episode (`goal = "none"`, without a map that explores).
 
     Goals are drawn uniformly from the box that the environment declares for them. If that is infinite, they are drawn
     from the cells that were visited so far.
@@ -27,7 +46,6 @@ class OwnGoals:
 
     def __init__(self, config: Config, env: gymnasium.Env):
         self._unit = goal_unit(config, Spaces.of(env))
-        self._rewards = reward_function(env, config.task)
         space: Any = env.observation_space
         box = space["achieved_goal"]
         self._box = (box.low, box.high) if box.is_bounded() else None
@@ -50,7 +68,3 @@ class OwnGoals:
             return np.zeros_like(self._unit)
         place = visited.points[rng.integers(len(visited))]
         return self._unit * (place + visited.cell * rng.uniform(-0.5, 0.5, place.shape))
-
-    def rewards(self, achieved: np.ndarray, desired: np.ndarray) -> np.ndarray:
-        """Return the rewards [N] of goals [N, G] in units of the goal space."""
-        return self._rewards(achieved * self._unit, desired * self._unit)

@@ -251,6 +251,14 @@ class Config:
         return self.explores_freely and not self.walks_map
 
     @property
+    def learns_in_hindsight(self) -> bool:
+        """Whether the networks of the high level also learn with goals that an episode reached later.
+
+        They do in all runs but those of the paper, and in those if goals are random.
+        """
+        return not self.walks_map and (self.explores_freely or self.preset != "paper")
+
+    @property
     def uses_adjacency(self) -> bool:
         """Whether a loss keeps subgoals near the pseudo-landmark (HIGL) or near the current state (HRAC)."""
         return self.algo != "hiro" and not self.walks_map
