@@ -533,6 +533,41 @@ def test_a_walker_that_is_stuck_off_the_map_goes_on_from_the_nearest_landmark():
     assert walker.node == nearest(chart, *off)
 
 
+def test_a_body_that_has_left_the_map_does_not_turn_back():
+    """It left the map on its way to an unknown goal and is halfway there: its path still begins where it left."""
+    chart = walked(*[line((0.0, 0.0), (4.0, 0.0))] * 3).chart()
+    goal = np.array([7.0, 0.0])
+    walker = Walker(chart, PERIOD).see(np.array([3.6, 0.0]))
+    walker.cautious = True  # no straight line: it follows its path
+    before, end = walker.node, nearest(chart, 4.0, 0.0)
+    assert before != end
+    for off, beside in ((np.array([5.5, 0.3]), True), (np.array([5.5, 2.0]), False)):
+        body = walker.see(off)
+        assert body.node == before
+        hop, target = body._stop(off, goal, end, body.roads.ways(before)[1])
+        assert (hop == -1) == beside, "far to the side it goes back to its path"
+        assert (target[0] > off[0]) == beside
+
+
+def test_a_body_off_the_map_goes_on_from_the_nearest_landmark_if_that_is_shorter():
+    """It left a long way at its start and comes across it again, much farther on; a wall in between is not known."""
+    long = line((0.0, 0.0), (0.0, 6.0), (2.0, 6.0), (2.0, 0.0))
+    chart = walked(*[long] * 3).chart()
+    goal, off = np.array([2.0, 0.0]), np.array([1.75, 0.0])
+    begun = Walker(chart, PERIOD).see(np.array([0.0, 0.0]))
+    _, walker = begun.target(np.array([0.0, 0.0]), goal, None)
+    walker = walker.see(off)
+    assert walker.node == begun.node, "the landmarks there are not joined to its own"
+    target, walker = walker.target(off, goal, None)
+    assert walker.node == nearest(chart, *off)
+    np.testing.assert_allclose(target, goal, atol=0.2)
+    back = np.array([0.0, -0.2])
+    assert begun.see(back).target(back, goal, None)[1].node == begun.node, "within the radius of its own"
+    stuck = begun.see(off)
+    stuck.vain = np.full_like(stuck.vain, 1_000.0)
+    assert stuck.target(off, goal, None)[1].node == begun.node, "where segments got stuck, guesses are long"
+
+
 def test_stops_of_a_fast_body_do_not_cut_corners():
     """Its stops are 1.4 units away, but the end of the wall is nearer."""
     way = line((-0.4, 0.0), (-0.4, 3.3), (0.4, 3.3), (0.4, 0.0))

@@ -1,4 +1,4 @@
-"""Random goals: where they are drawn from, and what they are worth."""
+"""Random goals and goals in hindsight: where they are drawn from, and what they are worth."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from support.toy import PointEnv
 
 from higl.algo.adjacency import CellMatrix
 from higl.envs.adapt import HideGoal, make_vector, wrap_goal
-from higl.errors import TaskError
-from higl.run.own_goals import OwnGoals
+from higl.run.own_goals import OwnGoals, hindsight_rewards
 from higl.settings.config import Config, LandmarksConfig
 
 NO_GOAL = Config(algo="hrac", goal="none", goal_unit=(0.5,))
@@ -62,14 +61,31 @@ def test_a_goal_depends_on_its_seed_alone():
     assert (own.draw(visited(), [3]) != own.draw(visited(), [4])).all()
 
 
-def test_rewards_are_those_of_the_environment_in_its_own_lengths():
+@pytest.mark.parametrize("config", [NO_GOAL, Config(algo="hrac", preset="best", goal_unit=(0.5,))])
+def test_rewards_are_those_of_the_environment_in_its_own_lengths(config):
     """Behind the wrapper that hides the task's; of several environments, the test environment tells them."""
-    vector = make_vector([Boxed, Boxed])
-    for env in (HideGoal(Boxed()), vector):
-        own = OwnGoals.of(NO_GOAL, env, Boxed())
-        assert own is not None
+    for env in (HideGoal(Boxed()), make_vector([Boxed, Boxed])):
+        rewards = hindsight_rewards(config, env, Boxed())
+        assert rewards is not None
         achieved = np.array([[0.0, 0.0], [1.9, 0.0], [2.1, 0.0]])  # in units of 0.5
-        np.testing.assert_array_equal(own.rewards(achieved, np.zeros((3, 2))), [0.0, 0.0, -1.0])
+        np.testing.assert_array_equal(rewards(achieved, np.zeros((3, 2))), [0.0, 0.0, -1.0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "learns"),
+    [
+        ({"algo": "hrac", "preset": "best"}, True),
+        ({"algo": "hiro", "preset": "best"}, True),
+        ({"preset": "best", "landmarks": LandmarksConfig(graph="values")}, True),
+        ({"preset": "best", "landmarks": LandmarksConfig(graph="walked")}, False),
+        ({"algo": "hrac", "preset": "paper"}, False),
+        ({"algo": "hrac", "preset": "paper", "goal": "none"}, True),
+    ],
+)
+def test_networks_of_the_high_level_learn_in_hindsight_but_not_those_of_the_paper(changes, learns):
+    config = Config(**changes)
+    assert config.learns_in_hindsight == learns
+    assert (hindsight_rewards(config, Boxed(), Boxed()) is not None) == learns
 
 
 class NeedsInfo(Boxed):
@@ -79,23 +95,17 @@ class NeedsInfo(Boxed):
         return -info["effort"]
 
 
-@pytest.mark.parametrize(
-    ("env", "told"),
-    [
-        (PointEnv(), r"it has no compute_reward\(achieved_goal, desired_goal, info\)"),
-        (NeedsInfo(), "compute_reward with an empty info raised KeyError: 'effort'"),
-    ],
-)
-def test_goals_that_cannot_be_rewarded(env, told):
-    with pytest.raises(TaskError, match=f"task 'ant-maze-u': {told}"):
-        OwnGoals(NO_GOAL, env)
+@pytest.mark.parametrize("env", [PointEnv(), NeedsInfo()])
+def test_an_environment_that_rewards_no_other_goals_is_learned_from_without(env):
+    assert hindsight_rewards(Config(algo="hrac", preset="best"), env, env) is None
 
 
 def test_a_wrapped_environment_rewards_any_goal():
     def wrapped(**options):
         return wrap_goal(gymnasium.make("Pendulum-v1"), lambda observation: observation[:2], **options)
 
-    own = OwnGoals(Config(algo="hrac", goal="none"), wrapped(radius=0.3))
-    np.testing.assert_array_equal(own.rewards(np.array([[0.0, 0.2], [0.0, 0.4]]), np.zeros((2, 2))), [0.0, -1.0])
-    with pytest.raises(TaskError, match="it has no compute_reward"):
-        OwnGoals(NO_GOAL, wrapped())
+    env = wrapped(radius=0.3)
+    rewards = hindsight_rewards(Config(algo="hrac", preset="best"), env, env)
+    assert rewards is not None
+    np.testing.assert_array_equal(rewards(np.array([[0.0, 0.2], [0.0, 0.4]]), np.zeros((2, 2))), [0.0, -1.0])
+    assert hindsight_rewards(Config(algo="hrac", preset="best"), wrapped(), wrapped()) is None

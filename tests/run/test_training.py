@@ -374,6 +374,21 @@ def test_random_goals_are_learned_from_as_they_are_and_in_hindsight(tmp_path, nu
     assert reward.max() > -config.high.period
 
 
+@pytest.mark.slow
+def test_a_baseline_with_goals_keeps_its_rewards_and_learns_in_hindsight_too(tmp_path):
+    """One segment in five has the goal and the reward of its episode; the others have later points."""
+    given = settings(algo="hrac", preset="best", task=tiny.REWARDING, steps=40, buffer_size=500)
+    assert train(tmp_path / "run", given) == 0
+    state = final(tmp_path / "run")
+    size, copies = int(state["high_buffer.size"]), 40 // given.high.period * COPIES
+    assert size == copies + 40 // given.high.period
+    desired = state["high_buffer.rows.desired"][:size]
+    assert len(np.unique(desired, axis=0)) > 10, "points that were reached"
+    paper = settings(algo="hrac", preset="paper", task=tiny.REWARDING, steps=40, buffer_size=500)
+    assert train(tmp_path / "paper", paper) == 0
+    assert int(final(tmp_path / "paper")["high_buffer.size"]) == 40 // paper.high.period
+
+
 def test_goals_that_cannot_be_rewarded(tmp_path):
     with pytest.raises(TaskError, match=r"it has no compute_reward\(achieved_goal, desired_goal, info\)"):
         train(tmp_path / "run", settings(goal="none", algo="hrac"))

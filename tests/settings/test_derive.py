@@ -326,6 +326,13 @@ def test_an_environment_that_reports_no_success_is_noted():
     assert said[1].startswith('No info["is_success"] in a random episode.')
 
 
+@pytest.mark.parametrize(("algo", "noted"), [("hrac", True), ("higl", False)])
+def test_an_environment_that_rewards_no_other_goals_is_noted_where_hindsight_needs_them(algo, noted):
+    said: list[str] = []
+    derive_settings(preset("reach", algo=algo), (), ReachEnv(), said.append)
+    assert any(line.startswith("No compute_reward(") for line in said) == noted
+
+
 def test_a_summary_says_what_matters_in_a_few_lines():
     said: list[str] = []
     config, found = derive_settings(preset("reach"), (), ReachEnv(), said.append, brief=True)
