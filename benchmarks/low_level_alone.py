@@ -1,6 +1,6 @@
 """The low level alone: an ant in an open hall pursues random subgoals, and learns to walk.
 
-    python benchmarks/low_level_alone.py --seed 0 --steps 150000 --out results/low-level-alone/seed-0.csv
+    python benchmarks/low_level_alone.py --seed 0 --steps 150000 --out runs/low-level-alone.csv
 
 A subgoal is drawn uniformly from the disc of radius 3 around the ant every 10 steps. The measure is `progress`: how
 far a segment moves along its subgoal, averaged over the episodes of the last 10,000 steps, exploration included.

@@ -27,19 +27,22 @@ def test_tables_of_a_task_and_of_the_comparison(tmp_path):
     late = [0.0] * 10 + [1.0] * 10
     for seed, success in enumerate([late, late, [0.0] * 20]):
         add_run(make_run(tmp_path / f"higl{seed}", success, seed=seed), results)
-    for seed in range(2):
-        add_run(make_run(tmp_path / f"hrac{seed}", [0.0] * 15 + [1.0] * 5, seed=seed, algo="hrac"), results)
+    hrac = [make_run(tmp_path / f"hrac{seed}", [0.0] * 15 + [1.0] * 5, seed=seed, algo="hrac") for seed in range(3)]
+    for run in hrac[:2]:
+        add_run(run, results)
+    assert table(make_page(results))["Ant Maze U (sparse)"][5] == "-"  # two seeds are too few
+    add_run(hrac[2], results)
     page = make_page(results)
     rows = table(page)
     higl = rows["HIGL"]
     assert higl[:5] == ["HIGL", "0, 1, 2", "100k", "66.7 ± 57.7%", "33.3%"]
     assert higl[7:9] == ["65k (2 of 3)", "75k (2 of 3)"]
-    assert higl[9].startswith("65.1% at 1M (the paper)")
-    assert rows["HRAC"][9] == "17.6% at 1M (the paper)"
+    assert higl[9].startswith("HIGL 65.1% at 1M (the paper)")
+    assert rows["HRAC"][9] == "HRAC 17.6% at 1M (the paper)"
     versus = rows["Ant Maze U (sparse)"]
-    assert versus[:5] == ["Ant Maze U (sparse)", "100k", "3 and 2", "66.7%", "50.0%"]
+    assert versus[:5] == ["Ant Maze U (sparse)", "100k", "3 and 3", "66.7%", "50.0%"]
     assert versus[5].startswith("67% (")
-    assert "Over these" not in page  # there is only one task
+    assert "Over the" not in page  # there is only one task
     assert page == make_page(results)
 
 
@@ -61,11 +64,11 @@ def test_longer_seeds_have_rows_of_their_own(tmp_path):
 def test_comparison_over_several_tasks(tmp_path):
     for task in ("ant-maze-u", "ant-maze-w"):
         for algo, success in (("higl", 1.0), ("hrac", 0.0)):
-            for seed in range(2):
+            for seed in range(3):
                 run = make_run(tmp_path / f"{task}-{algo}-{seed}", [success] * 10, task=task, algo=algo, seed=seed)
                 add_run(run, tmp_path / "results")
     text = " ".join(make_page(tmp_path / "results").split())
-    assert "Over these 2 tasks, with equal weights, the probability of improvement is 100% (100% to 100%)." in text
+    assert "Over the 2 tasks with as many seeds, with equal weights, the probability of improvement is 100%" in text
     assert "the IQM is 100% (100% to 100%) for HIGL and 0% (0% to 0%) for HRAC." in text
 
 

@@ -24,12 +24,11 @@ class PublishedValue:
     success: float
     source: str
     variant: str = ""
-    method: str = ""
 
     @property
     def text(self) -> str:
-        """Method, success and steps: 'HIGL 65.1% at 1M'."""
-        return f"{self.method or algorithm_title(self.algo)} {100 * self.success:g}% at {steps_text(self.steps)}"
+        """Algorithm, success and steps: 'HIGL 65.1% at 1M'."""
+        return f"{algorithm_title(self.algo)} {100 * self.success:g}% at {steps_text(self.steps)}"
 
 
 @cache

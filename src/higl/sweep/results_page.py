@@ -36,6 +36,9 @@ TEMPLATE = Path(__file__).with_name("results.md.jinja")
 
 Row = list[str]
 
+# Seeds of each algorithm from which the probability of an improvement is worth printing.
+_FEWEST = 3
+
 
 @dataclass(frozen=True)
 class SeedGroup:
@@ -170,7 +173,7 @@ def _reported(result: Result) -> str:
     config = result.config
     variant = "" if result.variant == config.preset == "paper" else result.variant
     values = published(config.task, config.reward, config.algo, variant)
-    return "; ".join(f"{100 * v.success:g}% at {steps_text(v.steps)} ({v.source})" for v in values)
+    return "; ".join(f"{v.text} ({v.source})" for v in values)
 
 
 # --- HIGL over HRAC -------------------------------------------------------------------------------------------------
@@ -187,15 +190,19 @@ def _comparison(groups: Sequence[SeedGroup]) -> dict[str, Any]:
             continue
         until = min(higl.steps, hrac.steps)
         first, second = ([final_success(curve) for curve in group.curves(until)] for group in (higl, hrac))
-        pairs.append((first, second))
         means = [f"{100 * np.mean(scores):.1f}%" for scores in (first, second)]
         counts = f"{len(first)} and {len(second)}"
-        improvement = _with_interval(probability_of_improvement([(first, second)]))
+        improvement = "-"
+        if min(len(first), len(second)) >= _FEWEST:
+            pairs.append((first, second))
+            improvement = _with_interval(probability_of_improvement([(first, second)]))
         rows.append([higl.title, steps_text(until), counts, *means, improvement])
-    if not rows:
-        return {"rows": []}
+    if len(pairs) < 2:
+        return {"rows": rows, "tasks": 0, "fewest": _FEWEST}
     return {
         "rows": rows,
+        "tasks": len(pairs),
+        "fewest": _FEWEST,
         "improvement": _with_interval(probability_of_improvement(pairs)),
         "higl": _with_interval(stratified_iqm([first for first, _ in pairs])),
         "hrac": _with_interval(stratified_iqm([second for _, second in pairs])),
