@@ -342,10 +342,24 @@ WORLDS: dict[str, Callable[..., GoalWorld]] = {
     "key-door-far": partial(KeyDoor, speed=0.3, key=(0.6, 0.6), door=3.2, start=(3.0, 3.0), steps=150),
     "torque-arm": TorqueArm,
     "torque-arm-weak": partial(TorqueArm, links=(0.4, 0.5), torque=1.5, steps=150),
+    "torque-arm-short": partial(TorqueArm, links=(0.45, 0.3), torque=2.2, steps=120),
     "lift": Lift,
     "lift-fast": partial(Lift, speed=0.08, post=1500.0, steps=100),
 }
-"""The worlds and their variations, by name. Each takes the mode."""
+"""The worlds and variations with which the recipe was tuned, by name. Each takes the mode."""
+
+WORLDS |= {
+    "shelves-wide": partial(Shelves, speed=0.6, gap=2.6, thickness=1.0, mirrored=True, steps=130),
+    "shelves-steer-slow": partial(Shelves, drive="steer", speed=0.4, gap=2.2, steps=220),
+    "rooms-fast": partial(Rooms, speed=0.8, gap=1.2, mirrored=True, steps=80),
+    "rooms-wide": partial(Rooms, speed=0.45, gap=2.2, steps=120),
+    "key-door-near": partial(KeyDoor, speed=0.5, key=(2.6, 3.3), door=2.2, start=(0.7, 0.7), steps=90),
+    "key-door-slow": partial(KeyDoor, speed=0.28, key=(0.6, 2.0), door=1.4, start=(3.2, 3.3), steps=140),
+    "torque-arm-long": partial(TorqueArm, links=(0.7, 0.5), torque=3.5, steps=110),
+    "torque-arm-even": partial(TorqueArm, links=(0.4, 0.4), torque=2.6, steps=120),
+    "lift-slow": partial(Lift, speed=0.03, post=2400.0, steps=180),
+}
+"""Variations that are only for checking: nothing was tuned with them."""
 
 # As Gymnasium ids for the command line: `worlds:worlds/lift-v0`, and `worlds:worlds/lift-test-v0` with the far goal.
 for _name, _make in WORLDS.items():
