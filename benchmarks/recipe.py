@@ -13,9 +13,10 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import Queue
 
@@ -118,9 +119,14 @@ def recipe_results(results: Path) -> list[Result]:
 
 def train(task: str, seed: int, core: int, runs: Path, results: Path) -> int:
     """Train or continue one run on a core, test it and store it; return the exit code."""
-    out = runs / f"{task}-{seed}"
-    options = ["--seed", seed, "--steps", TARGETS[task].steps, "--out", out, "--resume", "--quiet", "--cores", core]
-    code = _higl("train", task, *options)
+    return train_and_store(
+        [task, "--seed", seed, "--steps", TARGETS[task].steps], core, runs / f"{task}-{seed}", results
+    )
+
+
+def train_and_store(words: Sequence[object], core: int, out: Path, results: Path) -> int:
+    """Train or continue one run on a core, test it and store it; return the exit code."""
+    code = _higl("train", *words, "--out", out, "--resume", "--quiet", "--cores", core)
     return code or _higl("results", "add", out, "--test", TEST_EPISODES, "--results", results)
 
 
@@ -129,22 +135,32 @@ def _higl(*words: object) -> int:
     return subprocess.run([sys.executable, "-m", "higl", *map(str, words)], check=False).returncode
 
 
+def on_each_core(jobs: Iterable[Callable[[int], int]], cores: Sequence[int]) -> int:
+    """Run jobs, one per core, each as soon as a core is free; return the largest exit code."""
+    free: Queue[int] = Queue()
+    for core in cores:
+        free.put(core)
+
+    def on_free_core(job: Callable[[int], int]) -> int:
+        core = free.get()
+        try:
+            return job(core)
+        finally:
+            free.put(core)
+
+    with ThreadPoolExecutor(len(cores)) as pool:
+        return max(pool.map(on_free_core, jobs), default=0)
+
+
 def run(options: argparse.Namespace) -> int:
     """Train what is missing, one run per core."""
-    cores: Queue[int] = Queue()
-    for core in options.cores:
-        cores.put(core)
+    wanted = missing(options.tasks, options.seeds, options.results)
+    jobs = [partial(_train_on, task, seed, options) for task, seed in wanted]
+    return on_each_core(jobs, options.cores)
 
-    def on_free_core(task: str, seed: int) -> int:
-        core = cores.get()
-        try:
-            return train(task, seed, core, options.runs, options.results)
-        finally:
-            cores.put(core)
 
-    with ThreadPoolExecutor(len(options.cores)) as pool:
-        codes = list(pool.map(lambda each: on_free_core(*each), missing(options.tasks, options.seeds, options.results)))
-    return max(codes, default=0)
+def _train_on(task: str, seed: int, options: argparse.Namespace, core: int) -> int:
+    return train(task, seed, core, options.runs, options.results)
 
 
 # --- Table ------------------------------------------------------------------------------------------------------------

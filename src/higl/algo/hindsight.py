@@ -1,8 +1,8 @@
-"""Hindsight for a high level that learns from rewards without the task's goals (`goal = "none"`; not in the paper).
+"""Hindsight for a high level that learns from rewards (not in the paper; `Config.learns_in_hindsight`).
 
-The goal of an episode is then random and seldom reached. So each segment is also learned from with goals that the same
-episode reached later, and with the rewards for those: hindsight experience replay with the strategy "future"
-(Andrychowicz et al., NeurIPS 2017).
+Far goals are seldom reached, and random ones (`goal = "none"`) neither. So each segment is also learned from with goals
+that the same episode reached later, and with the rewards for those: hindsight experience replay with the strategy
+"future" (Andrychowicz et al., NeurIPS 2017).
 """
 
 from __future__ import annotations
