@@ -326,10 +326,28 @@ def test_an_environment_that_reports_no_success_is_noted():
     assert said[1].startswith('No info["is_success"] in a random episode.')
 
 
-@pytest.mark.parametrize(("algo", "noted"), [("hrac", True), ("higl", False)])
-def test_an_environment_that_rewards_no_other_goals_is_noted_where_hindsight_needs_them(algo, noted):
+class RewardedReachEnv(ReachEnv):
+    def compute_reward(self, achieved, desired, info):
+        return -float(np.linalg.norm(achieved - desired) > 1.0)
+
+
+class EffortReachEnv(ReachEnv):
+    def compute_reward(self, achieved, desired, info):
+        return -info["effort"]
+
+
+@pytest.mark.parametrize(
+    ("algo", "env", "noted"),
+    [
+        ("hrac", ReachEnv(), True),
+        ("hrac", EffortReachEnv(), True),
+        ("hrac", RewardedReachEnv(), False),
+        ("higl", ReachEnv(), False),
+    ],
+)
+def test_an_environment_that_rewards_no_other_goals_is_noted_where_hindsight_needs_them(algo, env, noted):
     said: list[str] = []
-    derive_settings(preset("reach", algo=algo), (), ReachEnv(), said.append)
+    derive_settings(preset("reach", algo=algo), (), env, said.append)
     assert any(line.startswith("No compute_reward(") for line in said) == noted
 
 

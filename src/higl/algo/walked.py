@@ -3,8 +3,8 @@
 Values of the low level know no walls, so a graph whose edges are values leads through them. Here an edge i -> j exists
 because a trajectory went from landmark i to landmark j. It respects walls, one-way passages and prerequisites (a key
 before a door), and needs no cut-off. The length of an edge is the time that a good segment needs for it: less where
-bodies were faster than on the median edge, more where they were slower, where it was walked only once, or where they
-got stuck before it.
+bodies were faster than on the median edge, more where they were slower, where few walked it, or where they got stuck
+before it.
 
     WalkedMap   grows with every episode of a run
     Chart       what acting reads of it: small, and stored with a policy

@@ -29,8 +29,8 @@ _NO_SUCCESS = (
     'No info["is_success"] in a random episode. If it is never set, the success rate is 0%, and only the return counts.'
 )
 _NO_HINDSIGHT = (
-    "No compute_reward(achieved_goal, desired_goal, info): the high level cannot learn from goals that were reached by "
-    "chance, and will learn more slowly."
+    "No compute_reward(achieved_goal, desired_goal, info) that works with an empty info: the high level cannot learn "
+    "from goals that were reached by chance, and will learn more slowly."
 )
 
 # A goal with more coordinates than space has is about several things.
@@ -93,7 +93,7 @@ def derive_settings(
     title = f"{config.task}: derived from its environment"
     told = [derived for derived in values.derived if derived.name != "evaluation.every"]  # that is part of the schedule
     _announce(announce, title, told, environment_summary(values.config) if brief else None)
-    hindsight = not values.config.learns_in_hindsight or env.has_wrapper_attr("compute_reward")
+    hindsight = not values.config.learns_in_hindsight or probe.rewards_any_goal(env)
     notices = [*values.notices, *([] if reports_success else [_NO_SUCCESS]), *([] if hindsight else [_NO_HINDSIGHT])]
     for notice in notices:
         if announce is not None:
