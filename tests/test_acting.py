@@ -65,7 +65,7 @@ def test_acting_imports_nothing_of_training(walks_map, agent, tmp_path):
 
 def test_a_policy_prints_its_task_and_sizes(agent, tmp_path):
     assert repr(higl.load_policy("ant-maze-u")) == (
-        "<Policy('ant-maze-u', algo='higl', seed=350): observation 30, goal 2, action 8; a map of 760 landmarks; "
+        "<Policy('ant-maze-u', algo='higl', seed=360): observation 30, goal 2, action 8; a map of 615 landmarks; "
         "a subgoal every 10 steps; of a run of 300,000 steps>"
     )
     agent.save(tmp_path / "policy.safetensors")
