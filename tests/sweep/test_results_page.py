@@ -72,6 +72,24 @@ def test_comparison_over_several_tasks(tmp_path):
     assert "the IQM is 100% (100% to 100%) for HIGL and 0% (0% to 0%) for HRAC." in text
 
 
+def test_table_of_a_sweep_without_a_claim(tmp_path):
+    success = {360: [0.0] * 5 + [1.0] * 15, 361: [0.0] * 15 + [1.0] * 15, 7: [1.0] * 20}  # 7 is no seed of the sweep
+    for seed, curve in success.items():
+        add_run(make_run(tmp_path / f"{seed}", curve, seed=seed, steps=200_000), tmp_path / "results", partial=True)
+    assert "one of their ingredients" not in make_page(tmp_path / "results")
+    both = {"low.exchange": 0.0, "high.random_steps": 0}
+    without = make_run(tmp_path / "without", [0.0] * 20, seed=360, steps=200_000, **both)
+    add_run(without, tmp_path / "results", partial=True)
+    assert "one of their ingredients" not in make_page(tmp_path / "results")  # two things differ
+    run = make_run(tmp_path / "run", [0.0] * 20, seed=360, steps=200_000, **{"low.exchange": 0.0})
+    add_run(run, tmp_path / "results", partial=True)
+    page = make_page(tmp_path / "results")
+    part = page[page.index("one of their ingredients") :]
+    assert "over the first 100k steps" in part
+    assert table(part[: part.index("## Ant Maze U")])["HIGL"][1:] == ["360, 361", "72%, 22%", "50k, 100k", "100%, 50%"]
+    assert table(part)["no exchanged subgoals"][1:] == ["360", "0%", "∞", "0%"]
+
+
 def test_row_of_a_run(tmp_path):
     run = make_run(tmp_path / "run", [0.4, 0.6], "stopped", steps=30_000)
     place = add_run(run, tmp_path / "results", partial=True)

@@ -47,13 +47,14 @@ def findings(catalogue: Catalogue, folders: Folders) -> list[Finding]:
 
 
 def _finding(entry: Entry, task: str, runs: Mapping[str, Sequence[Run]]) -> Finding:
-    curves = {name: [_curve(run) for run in members] for name, members in runs.items()}
+    curves = {name: [curve_of(run) for run in members] for name, members in runs.items()}
     steps = min(curve.last for members in curves.values() for curve in members)
     scores = {name: [area(curve.until(steps)) for curve in members] for name, members in curves.items()}
     return Finding(entry, task, steps, scores)
 
 
-def _curve(run: Run) -> SeedCurve:
+def curve_of(run: Run) -> SeedCurve:
+    """Return the curve of a stored run."""
     return SeedCurve(run.evaluations["step"].astype(int), run.evaluations["success"])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from higl.figures.groups import ALGORITHM_ORDER
 from higl.run.naming import algorithm_title, task_title
+from higl.run.reading import Run
 from higl.sweep.aggregate import (
     FINAL_WINDOW,
     SeedCurve,
@@ -24,11 +25,11 @@ from higl.sweep.aggregate import (
     steps_to,
     stratified_iqm,
 )
-from higl.sweep.catalogue import Entry, read_catalogue
-from higl.sweep.claims import Finding, findings
+from higl.sweep.catalogue import Entry, Variant, read_catalogue
+from higl.sweep.claims import Finding, curve_of, findings
 from higl.sweep.published import published
 from higl.sweep.results import Result, read_results
-from higl.sweep.results_figure import documented, read_folders
+from higl.sweep.results_figure import Folders, documented, read_folders, runs_of
 from higl.text import counted, duration, progress_text, steps_text
 
 COMMAND = "higl results table"
@@ -97,6 +98,7 @@ def make_page(results: Path) -> str:
         window=steps_text(FINAL_WINDOW),
         figures={name: _caption(entries) for name, entries in documented(folders).items()},
         tasks=_task_tables(groups),
+        variants=[table for entry in read_catalogue().values() for table in _variant_tables(entry, folders)],
         findings=[_finding_row(finding) for finding in findings(read_catalogue(), folders)],
         comparison=_comparison(groups),
         runs=[_run_row(result) for result in found],
@@ -123,6 +125,39 @@ def _finding_row(finding: Finding) -> Row:
     areas = ", ".join(f"{name}: {np.mean(values):.0%} ({len(values)})" for name, values in scores.items())
     entry = finding.entry
     return [f"`{entry.name}`", finding.task, entry.claim, areas, steps_text(finding.steps), finding.verdict]
+
+
+def _variant_tables(entry: Entry, folders: Folders) -> list[dict[str, Any]]:
+    """Return a table for each task of an entry that compares more than two variants and states no claim.
+
+    It shows the seeds of the entry one by one, up to the last step of the shortest run.
+    """
+    tables = []
+    for task in entry.tasks if len(entry.variants) > 2 and not entry.claim else ():
+        found = {variant.name: _seeds(variant, runs_of(folders, entry, task, variant)) for variant in entry.variants}
+        found = {name: curves for name, curves in found.items() if curves}
+        if len(found) > 1:
+            steps = min(curve.last for curves in found.values() for curve in curves.values())
+            rows = [_variant_row(name, curves, steps) for name, curves in found.items()]
+            tables.append({"title": entry.title, "steps": steps_text(steps), "rows": rows})
+    return tables
+
+
+def _seeds(variant: Variant, runs: Sequence[Run]) -> dict[int, SeedCurve]:
+    """Return the curves of the seeds that a variant asks for."""
+    return {run.seed: curve_of(run) for run in runs if run.seed in variant.seeds}
+
+
+def _variant_row(name: str, seeds: Mapping[int, SeedCurve], steps: int) -> Row:
+    curves = [curve.until(steps) for curve in seeds.values()]
+    reached = [steps_to(curve, 0.9) for curve in curves]
+    return [
+        name,
+        ", ".join(map(str, seeds)),
+        ", ".join(f"{area(curve):.0%}" for curve in curves),
+        ", ".join("∞" if step is None else steps_text(step) for step in reached),
+        ", ".join(f"{final_success(curve):.0%}" for curve in curves),
+    ]
 
 
 # --- Tasks ----------------------------------------------------------------------------------------------------------
