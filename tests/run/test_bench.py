@@ -51,7 +51,7 @@ def test_what_is_measured_is_what_a_run_has():
     assert higl == derive_schedule(expected, ())[0]
     assert higl.observe_achieved
     assert (hrac.adjacency.degree, hrac.high.period) == (10, 10)
-    [paper] = bench_configs("reacher", ("higl",), "paper", landmarks=5, precision="fp32")
+    [paper] = bench_configs("reacher", ("higl",), "paper", landmarks=5)
     assert paper == apply(preset("reacher", family="paper"), {"landmarks.coverage": 5, "landmarks.novelty": 5})
 
 

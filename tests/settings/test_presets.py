@@ -82,7 +82,7 @@ PAPER: dict[str, tuple[str, Any]] = {
     "observe_achieved": (OFF, False),
     "num_envs": (SETUP, 1),
     "goal_unit": (SETUP, (1.0,)),
-    "precision": (SILENT, "fp32"),
+    "precision": (SILENT, "auto"),
     "hidden": (NETWORKS, (300, 300)),
     "batch_size": (TABLE_1, 128),
     "buffer_size": (TABLE_1, 200_000),

@@ -189,7 +189,7 @@ class Config:
     goal_unit: tuple[float, ...] = (1.0,)
     """Length that counts as 1, one number for each dimension of the goal space or one for all. All distances in the
     goal space are in this unit, except `high.subgoal_range`."""
-    precision: Precision = "fp32"
+    precision: Precision = "auto"
     """Precision of the matrix products of learning: fp32, bf16 (factors rounded, sums in fp32), or auto: bf16 where the
     processor multiplies it faster."""
     hidden: tuple[int, ...] = (300, 300)

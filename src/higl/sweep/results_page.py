@@ -130,16 +130,17 @@ def _finding_row(finding: Finding) -> Row:
 def _variant_tables(entry: Entry, folders: Folders) -> list[dict[str, Any]]:
     """Return a table for each task of an entry that compares more than two variants and states no claim.
 
-    It shows the seeds of the entry one by one, up to the last step of the shortest run.
+    It shows the seeds one by one, each variant beside the first over the steps that both have.
     """
     tables = []
     for task in entry.tasks if len(entry.variants) > 2 and not entry.claim else ():
         found = {variant.name: _seeds(variant, runs_of(folders, entry, task, variant)) for variant in entry.variants}
-        found = {name: curves for name, curves in found.items() if curves}
-        if len(found) > 1:
-            steps = min(curve.last for curves in found.values() for curve in curves.values())
-            rows = [_variant_row(name, curves, steps) for name, curves in found.items()]
-            tables.append({"title": entry.title, "steps": steps_text(steps), "rows": rows})
+        base = found.pop(entry.variants[0].name)
+        others = {name: curves for name, curves in found.items() if curves}
+        if base and others:
+            rows = [_variant_row(entry.variants[0].name, base, {})]
+            rows += [_variant_row(name, curves, base) for name, curves in others.items()]
+            tables.append({"title": entry.title, "base": entry.variants[0].name, "rows": rows})
     return tables
 
 
@@ -148,13 +149,17 @@ def _seeds(variant: Variant, runs: Sequence[Run]) -> dict[int, SeedCurve]:
     return {run.seed: curve_of(run) for run in runs if run.seed in variant.seeds}
 
 
-def _variant_row(name: str, seeds: Mapping[int, SeedCurve], steps: int) -> Row:
+def _variant_row(name: str, seeds: Mapping[int, SeedCurve], base: Mapping[int, SeedCurve]) -> Row:
+    """Return the row of a variant: its seeds, and the areas of all seeds of `base` over the same steps."""
+    steps = min(curve.last for curve in (*seeds.values(), *base.values()))
     curves = [curve.until(steps) for curve in seeds.values()]
     reached = [steps_to(curve, 0.9) for curve in curves]
     return [
         name,
         ", ".join(map(str, seeds)),
+        steps_text(steps),
         ", ".join(f"{area(curve):.0%}" for curve in curves),
+        ", ".join(f"{area(curve.until(steps)):.0%}" for curve in base.values()),
         ", ".join("∞" if step is None else steps_text(step) for step in reached),
         ", ".join(f"{final_success(curve):.0%}" for curve in curves),
     ]
