@@ -20,7 +20,6 @@ from higl.algo.walked import (
     Walker,
     _distances,
     follow,
-    guessed_edges,
     is_stuck,
     last_landmark,
     last_or_source,
@@ -479,22 +478,48 @@ def test_a_segment_ends_earlier_when_time_is_short():
         assert not walker.is_due(walker.attempt[3] + [0.0, reach + 0.01])
 
 
+def guesses(chart: Chart) -> dict[tuple[int, int], float]:
+    """Return the lengths of guessed edges, by their landmarks."""
+    return dict(zip(map(tuple, chart.guesses.tolist()), chart.guess_steps.tolist(), strict=True))
+
+
 def test_edges_are_guessed_between_landmarks_side_by_side():
     """Two parallel ways, closer than the radius: nobody crossed between them, and yet there is a way across."""
-    chart = walked(line((0.0, 0.0), (5.0, 0.0)), line((0.0, 0.7), (0.5, 0.15), (5.0, 0.15))).chart()
-    lengths = guessed_edges(chart).toarray()
+    grown = walked(line((0.0, 0.0), (5.0, 0.0)), line((0.0, 0.7), (0.5, 0.15), (5.0, 0.15)))
+    chart = grown.chart()
+    lengths = guesses(chart)
     walked_pairs = set(zip(chart.start.tolist(), chart.end.tolist(), strict=True))
     for first, point in enumerate(chart.points):
         for second, other in enumerate(chart.points):
             away = float(np.linalg.norm(point - other))
             guess = first != second and away <= chart.radius and (first, second) not in walked_pairs
-            expected = 3 * away / chart.speed * (1 + chart.vain[first]) if guess else 0.0
-            assert lengths[first, second] == pytest.approx(expected, rel=1e-3)
+            expected = 3 * away / chart.speed * (1 + chart.vain[first]) if guess else None
+            assert lengths.get((first, second)) == (pytest.approx(expected, rel=1e-3) if guess else None)
     start, upper = nearest(chart, 0.0, 0.0), nearest(chart, 5.0, 0.15)
     assert upper not in shortest(chart, start)[0]
     assert np.isfinite(Walker(chart, PERIOD).roads.ways(start)[0][upper])
-    chart.vain[:] = 4.0
-    np.testing.assert_allclose(guessed_edges(chart).toarray(), 5 * lengths, rtol=1e-5)
+    grown.vain[:] = 4.0
+    assert guesses(grown.chart()) == pytest.approx({pair: 5 * steps for pair, steps in lengths.items()}, rel=1e-4)
+
+
+def test_guessed_edges_are_longer_where_bodies_got_stuck_before_them():
+    """Two ways on either side of a thin wall. A body that runs against it from below shows that there is no way up."""
+    grown = walked(line((0.0, 0.0), (5.0, 0.0)), line((0.0, 0.7), (0.5, 0.15), (5.0, 0.15)))
+    before = guesses(grown.chart())
+    stuck = np.concatenate([line((0.0, 0.0), (3.0, 0.0)), np.tile([3.0, 0.0], (3 * PERIOD, 1))]).astype(np.float32)
+    targets = np.concatenate([stuck[PERIOD : 3 * PERIOD + 1 : PERIOD], np.tile([3.0, 1.0], (3, 1))]).astype(np.float32)
+    for _ in range(3):
+        add(grown, stuck, targets)
+    chart = grown.chart()
+    longer: dict[tuple[bool, bool], list[float]] = {}
+    for (first, second), steps in guesses(chart).items():
+        place, way = chart.points[first], chart.points[second] - chart.points[first]
+        if (first, second) in before and abs(way[1]) > abs(way[0]):
+            factor = steps / before[first, second] / (1 + chart.vain[first])
+            longer.setdefault((bool(abs(place[0] - 3.0) < 0.3), bool(way[1] > 0)), []).append(factor)
+    assert min(longer[True, True]) > 10
+    assert longer[True, False] == pytest.approx([1.0] * len(longer[True, False]), rel=0.1), "the way down is free"
+    assert longer[False, True] == pytest.approx([1.0] * len(longer[False, True]), rel=0.1), "so is the one elsewhere"
 
 
 @pytest.mark.parametrize(("speed", "least"), [(0.15, 1.05), (0.2, 1.4), (0.6, 1.4)])

@@ -10,19 +10,28 @@ import numpy as np
 import pytest
 
 from algo.test_walked import PERIOD, WALL, WIDE, line, moved, shortest, walked
-from higl.algo.walked import Chart
-from higl.algo.wander import Wanderer, familiarity, pseudo_goal
+from higl.algo.frontier import familiarity, pseudo_goal, roaming_step
+from higl.algo.walked import Chart, Walker
+from higl.algo.wander import Wanderer
 
 STRAIGHT = line((0.0, 0.0), (6.0, 0.0))
 
 
 def plain_familiarity(chart: Chart) -> list[float]:
-    """Sum the visits around each landmark, one by one: the farther, the less."""
-    points, visits = chart.points.tolist(), chart.visits.tolist()
-    return [
-        sum(count * math.exp(-(math.dist(place, point) ** 2)) for point, count in zip(points, visits, strict=True))
-        for place in points
-    ]
+    """Sum the visits at the ends of all ways of up to four walked edges from each landmark, one way at a time."""
+    joined: dict[int, set[int]] = {place: set() for place in range(len(chart.points))}
+    for first, second in zip(chart.start.tolist(), chart.end.tolist(), strict=True):
+        joined[first].add(second)
+        joined[second].add(first)
+
+    def around(place: int, edges: int) -> float:
+        return float(chart.visits[place]) + sum(around(other, edges - 1) for other in joined[place] if edges)
+
+    return [around(place, 4) for place in range(len(chart.points))]
+
+
+def graph_familiarity(chart: Chart) -> np.ndarray:
+    return familiarity(chart.visits, Walker(chart, PERIOD).walked)
 
 
 def plain_choice(chart: Chart, node: int, vain: list[float], noise: list[float]) -> int:
@@ -44,9 +53,9 @@ def test_the_choice_of_a_pseudo_goal(seed):
     node = int(rng.integers(len(chart.points)))
     lengths, _ = shortest(chart, node)
     way = np.array([lengths.get(place, np.inf) for place in range(len(chart.points))])
-    np.testing.assert_allclose(familiarity(chart), plain_familiarity(chart), rtol=1e-3)
+    np.testing.assert_allclose(graph_familiarity(chart), plain_familiarity(chart), rtol=1e-4)
     noise = np.random.default_rng(seed).normal(0.0, 0.5, len(chart.points)).tolist()
-    chosen = pseudo_goal(familiarity(chart), way, vain, 12 * PERIOD, np.random.default_rng(seed))
+    chosen = pseudo_goal(graph_familiarity(chart), way, vain, 12 * PERIOD, np.random.default_rng(seed))
     assert chosen == plain_choice(chart, node, vain.tolist(), noise)
 
 
@@ -61,6 +70,28 @@ def test_few_visits_a_short_way_and_few_failures_are_preferred():
     assert share() == pytest.approx(1 / 3, abs=0.08)
     assert min(share(familiar=other), share(way=other), share(vain=3 * other)) > 0.6
     assert share(way=np.array([np.inf, 4.0, 4.0])) == 0.0, "there is no way to it"
+
+
+def test_what_lies_behind_a_wall_is_not_familiar():
+    """Two ways side by side that nobody crossed between: visits of one make only that one familiar."""
+    chart = walked(*[STRAIGHT] * 20, line((0.0, 1.0), (6.0, 1.0))).chart()
+    familiar = graph_familiarity(chart)
+    far = chart.points[:, 1] > 0.5
+    assert familiar[~far].min() > 5 * familiar[far].max()
+    inner = ~far & (np.abs(chart.points[:, 0] - 3.0) < 1.0)
+    assert familiar[inner].min() > 1.5 * familiar[~far].min(), "the ends are less familiar than the middle"
+
+
+def test_directions_of_roaming():
+    """Landmarks on the left, the goal on the right: a share of directions is the goal's, some lead away from them."""
+    points, goal, rng = np.array([[-2.0, 0.0], [-1.0, 0.0]]), np.array([5.0, 0.0]), np.random.default_rng(0)
+    steps = np.array([roaming_step(np.zeros(2), points, goal, 0.3, rng) for _ in range(600)])
+    assert ((np.linalg.norm(steps, axis=1) > 0.7 - 1e-9) & (np.linalg.norm(steps, axis=1) < 1.5)).all()
+    assert (steps[:, 1] == 0.0).mean() == pytest.approx(0.3, abs=0.06)
+    others = steps[steps[:, 1] != 0.0]
+    assert (others[:, 0] > 0).mean() == pytest.approx(0.75, abs=0.08)  # outward half of the time, anywhere else
+    free = np.array([roaming_step(np.zeros(2), points, None, 0.3, rng) for _ in range(300)])
+    assert (free[:, 1] != 0.0).all()
 
 
 def wander(chart: Chart, start: tuple[float, ...], seed: int, segments: int = 40, explore="frontier", walls=()):

@@ -16,9 +16,9 @@ that is thicker than a third of the radius rarely share a landmark; thinner wall
 places are taken, the radius grows and landmarks that are joined by short edges are merged, as are landmarks without
 any edge that are as close. In this way the map covers whatever has been visited with the same number of landmarks.
 
-Trajectories that pass side by side leave chains of landmarks that nobody crossed between. A walker therefore guesses
-edges between landmarks within the radius of each other; they are longer than walked ones, the more so where segments
-got stuck.
+Trajectories that pass side by side leave chains of landmarks that nobody crossed between. So the map guesses edges
+between landmarks within the radius of each other. They are longer than walked ones, and like those the more so where
+segments got stuck before them.
 
 All lengths are in units of the goal space (`goal_unit`). Imports no JAX, so that a policy acts without it.
 """
@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from higl.algo.frontier import STRAIGHT, familiarity, pseudo_goal, roaming_step
 from higl.algo.plans import Plan, choose_plan, no_tries, with_try
 
 if TYPE_CHECKING:
@@ -87,9 +88,10 @@ _ASIDE = 0.7
 _IMPATIENCE, _REFUSAL = 5.0, 2.0
 # After this many segments without getting closer to the goal, stops are noisy in tests too.
 _PATIENCE = 4
-# Exploration: noise on stops in multiples of their least distance, segments of roaming, those in one direction, the
-# share of directions that are the goal's, visits that double the rest of the way, the spread in choosing a frontier.
-_NOISE, _ROAMING, _STRAIGHT, _GOALWARD, _FAMILIAR, _SPREAD = 0.4, 12, 4, 0.3, 10.0, 0.7
+# Exploration: noise on stops in multiples of their least distance, segments of roaming, the share of directions that
+# are the goal's, the share of frontiers that are chosen without regard to the goal, the familiarity that doubles the
+# rest of the way, the spread in choosing a frontier.
+_NOISE, _ROAMING, _GOALWARD, _GOALLESS, _FAMILIAR, _SPREAD = 0.4, 12, 0.3, 0.5, 10.0, 0.7
 # Goals that were reached: the latest so many are remembered.
 _GOALS = 1_000
 # Up to so many dimensions, distances are summed dimension by dimension.
@@ -101,10 +103,10 @@ _NONE = np.zeros(0, np.int32)
 class Chart(NamedTuple):
     """What acting reads of a map: landmarks [N, G], segments spent there [N], and those that were stuck there [N].
 
-    The walked edges: `start` [E], `end` [E], `steps` [E] (time of a good segment). `speed` []: distance per step of a
-    good segment. `radius` []: the radius of a landmark. `horizon` []: steps of the longest episode. `goals` [K, G]:
-    goals that were reached, and `sources` [K]: the landmarks at which they were. `tries` [L, 2 G + 2]: episodes that
-    acted as tests do (`plans.py`).
+    The walked edges: `start` [E], `end` [E], `steps` [E] (time of a good segment), and the guessed ones: `guesses`
+    [K, 2], `guess_steps` [K]. `speed` []: distance per step of a good segment. `radius` []: the radius of a landmark.
+    `horizon` []: steps of the longest episode. `goals` [K, G]: goals that were reached, and `sources` [K]: the
+    landmarks at which they were. `tries` [L, 2 G + 2]: episodes that acted as tests do (`plans.py`).
     """
 
     points: np.ndarray
@@ -113,6 +115,8 @@ class Chart(NamedTuple):
     start: np.ndarray
     end: np.ndarray
     steps: np.ndarray
+    guesses: np.ndarray
+    guess_steps: np.ndarray
     speed: np.ndarray
     radius: np.ndarray
     horizon: np.ndarray
@@ -159,10 +163,9 @@ class WalkedMap:
         """Return what acting reads: the landmarks that are present, renumbered, and the edges between them."""
         number = np.cumsum(self.present) - 1
         start, end = _pairs(self.crossings > 0)
-        away = np.linalg.norm(self.points[start] - self.points[end], axis=1)
-        odds = self.stuck[start, end] / (self.attempts[start, end] - self.stuck[start, end] + 2)
-        reliable = (1 + 1 / self.crossings[start, end]) * (1 + _STUCK_FACTOR * np.square(odds))
-        steps = away / self.speed * self._slowness(start, end) * reliable
+        steps = self._steps(start, end) * self._slowness(start, end) * (1 + 1 / self.crossings[start, end])
+        first, second = _pairs(self._side_by_side() & (self.crossings == 0))
+        guessed = _GUESS * self._steps(first, second) * (1 + self.vain[first])
         return Chart(
             self.points[self.present],
             self.visits[self.present],
@@ -170,6 +173,8 @@ class WalkedMap:
             number[start].astype(np.int32),
             number[end].astype(np.int32),
             np.maximum(steps, 1e-3).astype(np.float32),
+            np.stack([number[first], number[second]], axis=1).astype(np.int32),
+            np.maximum(guessed, 1e-3).astype(np.float32),
             np.asarray(self.speed, np.float32),
             self.radius.copy(),
             self.horizon.copy(),
@@ -177,6 +182,20 @@ class WalkedMap:
             number[self.sources].astype(np.int32),
             self.tries,
         )
+
+    def _steps(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Return the time of good segments along edges [E], longer where bodies got stuck before them: [E]."""
+        away = np.linalg.norm(self.points[start] - self.points[end], axis=1)
+        stuck = self.stuck[start, end]
+        odds = stuck / (self.attempts[start, end] - stuck + 2)
+        return away / self.speed * (1 + _STUCK_FACTOR * np.square(odds))
+
+    def _side_by_side(self) -> np.ndarray:
+        """Return which landmarks lie within the radius of each other [N, N]."""
+        near = _squared_distances(self.points) <= np.square(self.radius)
+        near &= self.present & self.present[:, None]
+        np.fill_diagonal(near, False)
+        return near
 
     # --- Growing ---
 
@@ -261,7 +280,7 @@ class WalkedMap:
         reach = min(self.speed * self.period, 1.0)
         crossed = np.zeros(self.crossings.shape, bool)
         crossed[nodes[:-1], nodes[1:]] = True
-        edges = Edges(*_pairs(self.crossings > 0))
+        edges = Edges(*_pairs((self.crossings > 0) | self._side_by_side()))
         blocked, free = np.zeros(len(edges.start), bool), crossed[edges.start, edges.end]
         for start, end, target in zip(ends[1:-1], ends[2:], targets[1:], strict=True):
             stuck = is_stuck(achieved[start], achieved[end], target, reach)
@@ -456,23 +475,6 @@ class Nearness:
         return self._shares @ counts
 
 
-def guessed_edges(chart: Chart) -> csr_array:
-    """Return the lengths of edges that nobody has walked, between landmarks within the radius of each other: [N, N].
-
-    The more segments got stuck at a landmark, the longer the guesses from there.
-    """
-    from scipy.sparse import csr_array
-
-    squares = _squared_distances(chart.points)
-    away = np.sqrt(squares, out=squares)
-    near = away <= chart.radius
-    np.fill_diagonal(near, False)
-    near[chart.start, chart.end] = False
-    start, end = _pairs(near)
-    steps = _GUESS * away[start, end] / chart.speed * (1.0 + chart.vain[start])
-    return csr_array((np.maximum(steps, 1e-3), (start, end)), shape=near.shape)
-
-
 class Roads:
     """The edges by which walkers go [N, N], and the shortest ways along them, each computed once.
 
@@ -517,7 +519,8 @@ class Walker:
         self.judged, self.scale = min(reach, 1.0), min(max(reach, 1.0), _FAR)
         """How far a segment should lead, and the scale of the distance to the next stop."""
         self.walked = csr_array((chart.steps.astype(np.float64), (chart.start, chart.end)), shape=(size, size))
-        self.roads = Roads(self.walked + guessed_edges(chart))
+        guessed = csr_array((chart.guess_steps.astype(np.float64), tuple(chart.guesses.T)), shape=(size, size))
+        self.roads = Roads(self.walked + guessed)
         self.nearness = Nearness(chart.points)
         self.vain = chart.vain
         self.least, self.idle = np.inf, 0
@@ -733,16 +736,20 @@ class Walker:
 
     def _frontier(self, desired: np.ndarray, way: np.ndarray, rng: np.random.Generator) -> int:
         """Draw a landmark from which to explore: near the goal, and where little time was spent."""
-        rest = _distances(self.chart.points, desired) / self.chart.speed * (1.0 + self.chart.visits / _FAMILIAR)
+        familiar = familiarity(self.chart.visits, self.walked)
+        if rng.random() < _GOALLESS:
+            return pseudo_goal(familiar, way, self.vain, _ROAMING * self.period, rng)
+        rest = _distances(self.chart.points, desired) / self.chart.speed * (1.0 + familiar / _FAMILIAR)
         score = (way + _DETOUR * rest) * np.exp(rng.normal(0.0, _SPREAD, len(rest)))
         return int(np.argmin(score))
 
-    def _roam(self, achieved: np.ndarray, desired: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return a point in a direction that is kept for some segments: random, or sometimes the goal's."""
-        if self.roaming % _STRAIGHT == 0:
-            turn = desired - achieved if rng.random() < _GOALWARD else rng.normal(size=len(achieved))
-            length = rng.uniform(0.7, 1.5)
-            self.heading = turn / max(float(np.linalg.norm(turn)), 1e-6) * length
+    def _roam(
+        self, achieved: np.ndarray, desired: np.ndarray | None, rng: np.random.Generator, goalward: float = _GOALWARD
+    ) -> np.ndarray:
+        """Return a point in a direction that is kept for some segments, or until it is blocked."""
+        blocked = self.attempt is not None and is_stuck(self.attempt[2], achieved, self.attempt[3], self.judged)
+        if self.roaming % STRAIGHT == 0 or blocked:
+            self.heading = roaming_step(achieved, self.chart.points, desired, goalward, rng)
         self.roaming -= 1
         return achieved + self.heading
 

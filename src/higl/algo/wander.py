@@ -20,44 +20,20 @@ from math import ceil
 
 import numpy as np
 
-from higl.algo.walked import Chart, Nearness, Walker, is_stuck
+from higl.algo.frontier import STRAIGHT, familiarity, pseudo_goal
+from higl.algo.walked import Chart, Walker
 from higl.settings.config import Explore
 
 # Share of the pseudo goals that are any known landmark, from which it does not roam.
 _RETURNING = 0.25
-# Segments of roaming, those in one direction, and the share of directions that lead outward instead of anywhere.
-_ROAMING, _STRAIGHT, _OUTWARD = 12, 4, 0.5
-# Directions from which the outward one is chosen.
-_DIRECTIONS = 8
-# Failures that double the price of a pseudo goal, and those that a pseudo goal counts as if it was not reached.
-_DOUBT, _FAILURE = 3.0, 5.0
-# Spread in choosing a pseudo goal (of the logarithm of its price).
-_SPREAD = 0.5
+# Segments of roaming.
+_ROAMING = 12
+# Failures that a pseudo goal counts as if it was not reached.
+_FAILURE = 5.0
 # It gives up after this many times the segments that a good body needs, and a few more.
 _PATIENCE, _MORE = 3.0, 5
 # Noise on stops, in units.
 _NOISE = 0.3
-
-
-def familiarity(chart: Chart) -> np.ndarray:
-    """Return the segments that were spent at each landmark and around it: [N].
-
-    Trajectories that pass side by side leave landmarks side by side, each with few visits: those are no frontier.
-    """
-    return Nearness(chart.points).with_nearby(chart.visits)
-
-
-def pseudo_goal(
-    familiar: np.ndarray, way: np.ndarray, vain: np.ndarray, roaming: float, rng: np.random.Generator
-) -> int:
-    """Draw the landmark that promises something new at the least price.
-
-    The price is the product of what is known there (`familiar` [N]), the steps to go there and roam (`way` [N] and
-    `roaming`), and how often segments failed there (`vain` [N]). It is multiplied by log-normal noise, so that episodes
-    that start alike do not all choose the same one. Landmarks without a way to them are never chosen.
-    """
-    price = (1.0 + familiar) * (way + roaming) * (1.0 + vain / _DOUBT)
-    return int(np.argmin(price * np.exp(rng.normal(0.0, _SPREAD, len(price)))))
 
 
 class Wanderer(Walker):
@@ -66,7 +42,7 @@ class Wanderer(Walker):
     def __init__(self, chart: Chart, period: int, explore: Explore):
         super().__init__(chart, period)
         self.explore = explore
-        self.familiar = familiarity(chart)
+        self.familiar = familiarity(chart.visits, self.walked)
         self.returning = False
         self.left = 0
         """Segments until it gives up the pseudo goal."""
@@ -79,7 +55,7 @@ class Wanderer(Walker):
         way, before = self.roads.ways(self.node)
         self._aim(achieved, way, rng)
         if self.roaming:
-            return -1, self._roam_outward(achieved, rng)
+            return -1, self._roam(achieved, None, rng, goalward=0.0)
         last = self.node if self.explore == "straight" else self.frontier
         hop, target = self._stop(achieved, self.chart.points[self.frontier], last, before)
         return hop, target + rng.normal(0.0, _NOISE, achieved.shape)
@@ -93,7 +69,7 @@ class Wanderer(Walker):
         if self.frontier < 0 and not self.roaming:
             self._choose_next(achieved, way, rng)
         if self.frontier == self.node:
-            self.frontier, self.roaming = -1, _STRAIGHT if self.returning else _ROAMING
+            self.frontier, self.roaming = -1, STRAIGHT if self.returning else _ROAMING
         self.left -= 1
 
     def _choose_next(self, achieved: np.ndarray, way: np.ndarray, rng: np.random.Generator) -> None:
@@ -107,20 +83,3 @@ class Wanderer(Walker):
         # A segment ends after a period, or on arrival at a stop about one unit away.
         segments = way[self.frontier] * max(1 / self.period, float(self.chart.speed))
         self.left = ceil(_PATIENCE * segments) + _MORE
-
-    def _roam_outward(self, achieved: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return a point in a direction that is kept for some segments, or until it is blocked."""
-        blocked = self.attempt is not None and is_stuck(self.attempt[2], achieved, self.attempt[3], self.judged)
-        if self.roaming % _STRAIGHT == 0 or blocked:
-            turns = rng.normal(size=(_DIRECTIONS, len(achieved)))
-            turns /= np.maximum(np.linalg.norm(turns, axis=1, keepdims=True), 1e-6)
-            length = rng.uniform(0.7, 1.5)
-            place = self._emptiest(achieved + _STRAIGHT * length * turns) if rng.random() < _OUTWARD else 0
-            self.heading = length * turns[place]
-        self.roaming -= 1
-        return achieved + self.heading
-
-    def _emptiest(self, points: np.ndarray) -> int:
-        """Return which of some points [P, G] is farthest from all landmarks."""
-        away = np.linalg.norm(points[:, None] - self.chart.points[None], axis=2)
-        return int(np.argmax(away.min(axis=1)))

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-FORMAT = 11
+FORMAT = 12
 """Format of the run folder, in `run.json`."""
 
 CONFIG, FACTS, METRICS, EVALUATIONS = "config.toml", "run.json", "metrics.jsonl", "eval.csv"

@@ -23,7 +23,7 @@ from higl.settings.config import Config
 from higl.settings.flat import flat
 from higl.settings.layers import complete_config
 
-FORMAT = "11"
+FORMAT = "12"
 KIND = "policy"
 
 

@@ -210,6 +210,10 @@ def _put_unit(values: _Values, env: gymnasium.Env, traces: list[Trace]) -> None:
     else:
         unit = tuple(_number(width / GOAL_REGION) for width in widths)
         reason = "the goal dimensions have very different ranges"
+    switched = probe.switches(traces) & (widths < np.broadcast_to(unit, widths.shape))
+    if switched.any():
+        unit = tuple(_number(each) for each in np.where(switched, widths, np.broadcast_to(unit, widths.shape)))
+        reason = f"{reason}, a switch at least a unit"
     unit = values.put("goal_unit", unit, f"{reason}: that is {GOAL_REGION} units")
     reason = "the width of the goal region"
     if values["high.subgoals"] == "absolute":

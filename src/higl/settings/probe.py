@@ -333,6 +333,15 @@ def goal_region(env: gymnasium.Env, traces: Iterable[Trace]) -> tuple[np.ndarray
     )
 
 
+def switches(traces: Iterable[Trace]) -> np.ndarray:
+    """Return which coordinates of the goal took two values, no more and no less, in goals and random episodes: [G].
+
+    Such a coordinate tells whether something has happened: whether a key was taken, or a door is open.
+    """
+    values = np.concatenate([part for trace in traces for part in (trace.achieved, trace.desired)])
+    return np.array([len(np.unique(column)) == 2 for column in values.T])
+
+
 def declared_region(env: gymnasium.Env, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the box of goals that an environment declares, where it is finite; elsewhere the given one: [G], [G]."""
     space: Any = env.observation_space
