@@ -11,7 +11,7 @@ import pytest
 
 from algo.test_walked import PERIOD, WALL, WIDE, line, moved, shortest, walked
 from higl.algo.frontier import familiarity, pseudo_goal, roaming_step
-from higl.algo.walked import Chart, Walker
+from higl.algo.walked import Chart
 from higl.algo.wander import Wanderer
 
 STRAIGHT = line((0.0, 0.0), (6.0, 0.0))
@@ -31,7 +31,7 @@ def plain_familiarity(chart: Chart) -> list[float]:
 
 
 def graph_familiarity(chart: Chart) -> np.ndarray:
-    return familiarity(chart.visits, Walker(chart, PERIOD).walked)
+    return familiarity(chart.visits, chart.start, chart.end)
 
 
 def plain_choice(chart: Chart, node: int, vain: list[float], noise: list[float]) -> int:

@@ -39,6 +39,26 @@ class Stretched(ReachEnv):
         return observation
 
 
+class Switched(ReachEnv):
+    """Goals of which the third coordinate is 0 or 1; in random episodes it stays 0."""
+
+    def __init__(self, scale: float = 1.0, values: int = 2):
+        super().__init__(3)
+        self.scale, self.values, self.wanted = scale, values, 0.0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.wanted = float(self.np_random.integers(self.values))
+        return self._observe(), {}
+
+    def _observe(self):
+        observation = super()._observe()
+        for part in ("achieved_goal", "desired_goal"):
+            observation[part] = observation[part] * self.scale
+            observation[part][2] = self.wanted if part == "desired_goal" else 0.0
+        return observation
+
+
 def test_derived_settings_of_a_box():
     """Goals at 5 from the origin, so a region 10 wide; episodes of 40 steps."""
     config = derived(ReachEnv())
@@ -159,6 +179,17 @@ def test_dimensions_have_one_unit_unless_their_ranges_are_very_different(factor,
 def test_a_dimension_that_never_changes_has_the_unit_of_the_others():
     config = derived(Stretched(0.0))
     assert config.goal_unit == pytest.approx((1.0,), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("scale", "values", "unit"), [(0.5, 2, (0.56,)), (2.0, 2, (2.3, 2.3, 1.0)), (2.0, 3, (2.3,)), (2.0, 1, (2.3,))]
+)
+def test_a_switch_is_at_least_a_unit_wide(scale, values, unit):
+    """Goals lie within 5 times the scale. A coordinate with three values, or with one, is no switch."""
+    config, found = derive_settings(preset("reach"), (), Switched(scale, values))
+    assert config.goal_unit == pytest.approx(unit, rel=0.1)
+    [reason] = [value.reason for value in found if value.name == "goal_unit"]
+    assert ("a switch at least a unit" in reason) == (len(unit) > 1)
 
 
 @pytest.mark.parametrize(("steps", "period"), [(5, 2), (29, 2), (30, 3), (40, 4), (70, 7), (100, 10), (400, 10)])

@@ -6,8 +6,6 @@ them is in the paper. Imports no JAX, like `walked.py`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 # Edges over which visits spread: time that was spent this near counts, too.
@@ -22,14 +20,17 @@ STRAIGHT, _LENGTHS = 4, (0.7, 1.5)
 _SPREAD = 0.5
 
 
-def familiarity(visits: np.ndarray, walked: Any) -> np.ndarray:
-    """Return how familiar each landmark is, from the visits [N] and the walked edges [N, N] of a map: [N].
+def familiarity(visits: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Return how familiar each landmark of a map is, from visits [N] and walked edges (`start`, `end`: [E]): [N].
 
     Visits of other landmarks count once for each way of up to four edges that leads there, in either direction. So the
     landmarks in the middle of what is known are familiar, even those with few visits, and those at its rim are not.
     Nothing spreads through walls, or from a place without a key to the same place with it.
     """
-    joined = ((walked + walked.T) > 0).astype(np.float64)
+    from scipy.sparse import csr_array
+
+    pairs = np.unique(np.concatenate([np.stack([start, end]), np.stack([end, start])], axis=1), axis=1)
+    joined = csr_array((np.ones(pairs.shape[1]), tuple(pairs)), shape=(len(visits), len(visits)))
     familiar = visits.astype(np.float64)
     for _ in range(_EDGES):
         familiar = visits + joined @ familiar

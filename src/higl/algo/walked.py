@@ -736,7 +736,7 @@ class Walker:
 
     def _frontier(self, desired: np.ndarray, way: np.ndarray, rng: np.random.Generator) -> int:
         """Draw a landmark from which to explore: near the goal, and where little time was spent."""
-        familiar = familiarity(self.chart.visits, self.walked)
+        familiar = familiarity(self.chart.visits, self.chart.start, self.chart.end)
         if rng.random() < _GOALLESS:
             return pseudo_goal(familiar, way, self.vain, _ROAMING * self.period, rng)
         rest = _distances(self.chart.points, desired) / self.chart.speed * (1.0 + familiar / _FAMILIAR)

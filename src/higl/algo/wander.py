@@ -42,7 +42,7 @@ class Wanderer(Walker):
     def __init__(self, chart: Chart, period: int, explore: Explore):
         super().__init__(chart, period)
         self.explore = explore
-        self.familiar = familiarity(chart.visits, self.walked)
+        self.familiar = familiarity(chart.visits, chart.start, chart.end)
         self.returning = False
         self.left = 0
         """Segments until it gives up the pseudo goal."""

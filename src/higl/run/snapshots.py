@@ -16,11 +16,11 @@ from scipy.sparse.csgraph import dijkstra
 
 from higl.algo import planner
 from higl.algo.episodes import Episode
+from higl.algo.frontier import familiarity
 from higl.algo.learner import Learner, LearnerState, Stages
 from higl.algo.policy import goal_unit
 from higl.algo.subgoals import subgoal_target
 from higl.algo.walked import Chart, Walker, last_or_source
-from higl.algo.wander import familiarity
 from higl.envs.maps import Maze
 
 VISITED = 2_000
@@ -198,7 +198,7 @@ def _walked(chart: Chart, snapshot: Snapshot, unit: np.ndarray) -> Snapshot:
 
 def _frontier(chart: Chart, unit: np.ndarray) -> Snapshot:
     """Return the landmarks of a walked map that are least familiar, as novel ones, with their scores."""
-    score = 1.0 / (1.0 + familiarity(chart))
+    score = 1.0 / (1.0 + familiarity(chart.visits, chart.start, chart.end))
     novel = np.argsort(-score, kind="stable")[: -(-len(score) // _FRONTIER)]
     return {"novelty": chart.points[novel] * unit, "novelty_score": score[novel]}
 
