@@ -1,12 +1,12 @@
-"""Compare higl with the goal-conditioned learners of Stable-Baselines3 on the worlds of `worlds.py`.
+"""Compare higl with the goal-conditioned learners of Stable-Baselines3 on small worlds.
 
     make peers                                                  # once: Stable-Baselines3 and PyTorch in .peers
     .venv/bin/python benchmarks/peers.py --worlds lift --methods higl sac --seeds 100 101 --cores 0
     .venv/bin/python benchmarks/peers.py --table runs/peers.jsonl
 
-All methods get the same training goals, the same number of steps and one thread. Ten times in a run the policy is
-measured without exploration, on the far goal and on training goals, in the same episodes for all methods. An episode
-succeeds if the goal is reached at any step.
+The worlds are those of `worlds.py` and `more_worlds.py`. All methods get the same training goals, the same number of
+steps and one thread. Ten times in a run the policy is measured without exploration, on the far goal and on training
+goals, in the same episodes for all methods. An episode succeeds if the goal is reached at any step.
 
 Each run is a process of its own and adds one JSON line to `--out`. Runs that the file holds already are not repeated.
 
@@ -34,8 +34,11 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from worlds import WORLDS, GoalWorld, world_steps
+from more_worlds import NEW_STEPS, NEW_WORLDS
+from worlds import WORLDS as FIRST_WORLDS
+from worlds import GoalWorld, world_steps
 
+WORLDS = FIRST_WORLDS | NEW_WORLDS
 METHODS = ("higl", "sac", "sac-tuned", "td3")
 EVALUATIONS = 10
 EPISODES = 20
@@ -230,7 +233,7 @@ def main(args: argparse.Namespace) -> None:
         print(table(list(read_runs(args.table).values())))
         return
     runs = [
-        (method, world, seed, args.steps or world_steps(world))
+        (method, world, seed, args.steps or NEW_STEPS.get(world) or world_steps(world))
         for seed in args.seeds
         for method in args.methods
         for world in args.worlds

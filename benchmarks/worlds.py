@@ -28,20 +28,32 @@ Rectangle = tuple[float, float, float, float]
 
 
 class GoalWorld(gymnasium.Env):
-    """A goal environment with sparse rewards; subclasses move the state and name their goals."""
+    """A goal environment with sparse rewards; subclasses move the state and name their goals.
+
+    Actions lie within `action_range` of zero; `_move` gets them divided by it.
+    """
 
     def __init__(
-        self, *, observation: int, goal_low: Any, goal_high: Any, action: int, unit: Any, radius: float, steps: int
+        self,
+        *,
+        observation: int,
+        goal_low: Any,
+        goal_high: Any,
+        action: int,
+        unit: Any,
+        radius: float,
+        steps: int,
+        action_range: float = 1.0,
     ):
         low, high = np.asarray(goal_low, np.float64), np.asarray(goal_high, np.float64)
         self.unit = np.asarray(unit, np.float64)
-        self.radius, self.steps = radius, steps
+        self.radius, self.steps, self.action_range = radius, steps, action_range
         self.goal_low, self.goal_high = low, high
         box = spaces.Box(-np.inf, np.inf, low.shape, np.float64)
         self.observation_space = spaces.Dict(
             observation=spaces.Box(-np.inf, np.inf, (observation,), np.float64), achieved_goal=box, desired_goal=box
         )
-        self.action_space = spaces.Box(-1.0, 1.0, (action,), np.float32)
+        self.action_space = spaces.Box(-action_range, action_range, (action,), np.float32)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """Start an episode."""
@@ -54,7 +66,7 @@ class GoalWorld(gymnasium.Env):
     def step(self, action: Any) -> Any:
         """Advance by one step; the episode is truncated after `steps`."""
         self.time += 1
-        self._move(np.clip(np.asarray(action, np.float64), -1.0, 1.0))
+        self._move(np.clip(np.asarray(action, np.float64) / self.action_range, -1.0, 1.0))
         observation = self._observe()
         reward = float(self.compute_reward(observation["achieved_goal"], self.desired, {}))
         return observation, reward, False, self.time >= self.steps, {"is_success": reward == 0.0}

@@ -17,7 +17,7 @@ SCRIPT = ROOT / "benchmarks" / "no_goal.py"
 def script(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
     yield importlib.import_module("no_goal")
-    for name in ("no_goal", "time_to_solved", "peers", "worlds"):
+    for name in ("no_goal", "time_to_solved", "peers", "more_worlds", "worlds"):
         sys.modules.pop(name)
 
 

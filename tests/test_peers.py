@@ -17,7 +17,7 @@ SCRIPT = ROOT / "benchmarks" / "peers.py"
 def peers(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
     yield importlib.import_module("peers")
-    for name in ("peers", "worlds"):
+    for name in ("peers", "more_worlds", "worlds"):
         sys.modules.pop(name)
 
 
@@ -60,6 +60,21 @@ def test_curve_has_ten_evaluations_at_equal_distances(peers):
     for step in range(0, 1100, 30):  # episodes of 30 steps: measured at the first end of one after each tenth
         curve.measure_if_due(step, drive)
     assert [row["step"] for row in curve.rows] == [120, 210, 300, 420, 510, 600, 720, 810, 900, 1020]
+
+
+def test_each_world_is_trained_over_its_own_steps(peers, monkeypatch, tmp_path):
+    def run_apart(args, method, world, seed, steps):
+        rows = [{"step": steps, "far": 1.0, "train": 1.0}]
+        run = {"world": world, "method": method, "seed": seed, "steps": steps, "evaluations": rows}
+        return run | {"seconds": 1.0, "cpu_seconds": 1.0}
+
+    monkeypatch.setattr(peers, "run_apart", run_apart)
+    words = ["--worlds", "lift-fast", "key-door", "key-dead-end", "arm3", "arm3-torque", "--methods", "higl"]
+    monkeypatch.setattr(sys, "argv", ["peers.py", *words, "--seeds", "1", "--out", str(tmp_path / "peers.jsonl")])
+    peers.main(peers.read_arguments())
+    steps = {world: steps for world, _, _, steps in peers.read_runs(tmp_path / "peers.jsonl")}
+    told = {"lift-fast": 30_000, "key-door": 20_000, "key-dead-end": 40_000, "arm3": 20_000, "arm3-torque": 25_000}
+    assert steps == told
 
 
 def line(world: str, method: str, seed: int, far: float) -> str:

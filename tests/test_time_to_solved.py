@@ -18,7 +18,7 @@ SCRIPT = ROOT / "benchmarks" / "time_to_solved.py"
 def script(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
     yield importlib.import_module("time_to_solved")
-    for name in ("time_to_solved", "peers", "worlds"):
+    for name in ("time_to_solved", "peers", "more_worlds", "worlds"):
         sys.modules.pop(name)
 
 

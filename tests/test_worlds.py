@@ -1,30 +1,16 @@
 """`benchmarks/worlds.py`: every far goal can be reached well within an episode."""
 
 import runpy
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.driving import Controller, follow, steps_to_goal
 
 ROOT = Path(__file__).parents[1]
 WORLDS = runpy.run_path(str(ROOT / "benchmarks" / "worlds.py"))["WORLDS"]
 EPISODES = 20
-
-Controller = Callable[[], np.ndarray]
-
-
-def follow(position: Callable[[], np.ndarray], points: Any, near: Any) -> Callable[[], np.ndarray]:
-    """Return the way to the next of some points; a point is passed where every coordinate is `near` it."""
-    left = [np.asarray(point, float) for point in points]
-
-    def way() -> np.ndarray:
-        while len(left) > 1 and np.all(np.abs(left[0] - position()) < near):
-            left.pop(0)
-        return left[0] - position()
-
-    return way
 
 
 def through_shelves(env: Any) -> Controller:
@@ -77,16 +63,6 @@ CONTROLLERS = {
     "torque-arm": turn_joints,
     "lift": over_post,
 }
-
-
-def steps_to_goal(env: Any, control: Callable[[Any], Controller], seed: int) -> int:
-    """Return the step of the first success, or a step after the end."""
-    env.reset(seed=seed)
-    act = control(env)
-    for step in range(1, env.steps + 1):
-        if env.step(np.clip(act(), -1, 1))[4]["is_success"]:
-            return step
-    return env.steps + 1
 
 
 @pytest.mark.parametrize("name", WORLDS)
