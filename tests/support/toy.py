@@ -76,6 +76,7 @@ def tiny_config(**changes: Any) -> Config:
     """Return settings small enough to compile in a second or two; a dict as a value changes fields of a part."""
     config = Config(
         task="point",
+        precision="fp32",
         hidden=(16, 16),
         batch_size=16,
         buffer_size=300,
