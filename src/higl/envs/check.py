@@ -78,8 +78,8 @@ def _check_action_space(name: str, space: spaces.Space) -> None:
         raise TaskError(f"task {name!r}: actions must be floating-point numbers, not {space.dtype}")
     if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
         raise TaskError(
-            f"task {name!r}: the range of the actions must be finite, not {_short(space)}; wrap it with "
-            "gymnasium.wrappers.RescaleAction, or declare a finite action space"
+            f"task {name!r}: the range of the actions must be finite, not {_short(space)}; declare "
+            "a finite action space, for example with gymnasium.wrappers.TransformAction"
         )
     if not (space.low < space.high).all():
         raise TaskError(f"task {name!r}: an action has an empty range ({_short(space)})")

@@ -19,7 +19,7 @@ def environment_summary(config: Config) -> str:
     return "\n".join(
         [
             f"{config.task}: settings derived from the environment; --verbose (in Python: verbose=2) prints them all "
-            "with their reasons, and the run folder has them in config.toml.",
+            "with their reasons, and a run folder has them in config.toml.",
             f"  the goal space is measured in units of {value_text(config.goal_unit)}",
             f"  subgoals: {kind} of up to {value_text(high.subgoal_range)}, a new one every {high.period} steps",
             f"  the low level sees {seen}",
