@@ -103,15 +103,3 @@ def test_training_explores_half_the_time_and_else_draws_the_better_way_more_ofte
     counts = {plan: drawn.count(plan) for plan in Plan}
     assert counts[Plan.EXPLORE] == pytest.approx(300, abs=50)
     assert counts[Plan.STRAIGHT] > 2 * counts[Plan.MAP] > 0
-
-
-@pytest.mark.parametrize(("reached", "share"), [(0, 0.8), (1, 0.55), (4, 0.5)])
-def test_training_explores_more_often_where_tries_fail(reached, share):
-    """Of ten tries each way, `reached` succeeded along the map."""
-    tries = tried(*always(Plan.STRAIGHT, False, 10), *always(Plan.MAP, False, 10 - reached))
-    tries = np.concatenate([tries, tried(*always(Plan.MAP, True, 2 * reached))]) if reached else tries
-    rng = np.random.default_rng(0)
-    exploring = np.mean([choose_plan(tries, START, GOAL, rng) == Plan.EXPLORE for _ in range(1_000)])
-    best = max(a / (a + b) for a, b in (outcomes(tries, START, GOAL, straight) for straight in (False, True)))
-    assert exploring == pytest.approx(min(max(1 - best, 0.5), 0.8), abs=0.05)
-    assert exploring == pytest.approx(share, abs=0.12)

@@ -15,8 +15,8 @@ from enum import IntEnum
 
 import numpy as np
 
-# Share of the training episodes that explore: at least, and at most, where no try nearby reaches its goal.
-_EXPLORING, _SEARCHING = 0.5, 0.8
+# Share of the training episodes that explore.
+_EXPLORING = 0.5
 # Episodes that are remembered.
 _REMEMBERED = 1_000
 # The latest tries, of which the share that went straight is logged.
@@ -75,18 +75,14 @@ def outcomes(tries: np.ndarray, start: np.ndarray, goal: np.ndarray, straight: b
 def choose_plan(tries: np.ndarray, start: np.ndarray, goal: np.ndarray, rng: np.random.Generator | None) -> Plan:
     """Return how to go from `start` [G] to `goal` [G].
 
-    With a generator, as in training, the episode explores at least half of the time, and more often if tries nearby
-    fail both ways; if it does not, the way is drawn by Thompson sampling, each as often as it is likely to be the
-    better one. Without, it is the way with the better record, or the map as long as no try has reached its goal: an
-    environment that never reports success has no record.
+    With a generator, as in training, the episode explores half of the time; if not, the way is drawn by Thompson
+    sampling, each as often as it is likely to be the better one. Without, it is the way with the better record, or the
+    map as long as no try has reached its goal: an environment that never reports success has no record.
     """
+    if rng is not None and rng.random() < _EXPLORING:
+        return Plan.EXPLORE
     if rng is None and not tries[:, -1].any():
         return Plan.MAP
     odds = [outcomes(tries, start, goal, straight) for straight in (False, True)]
-    means = [reached / (reached + failed) for reached, failed in odds]
-    if rng is None:
-        return Plan.STRAIGHT if means[1] > means[0] else Plan.MAP
-    if rng.random() < np.clip(1.0 - max(means), _EXPLORING, _SEARCHING):
-        return Plan.EXPLORE
-    along, straight = (rng.beta(*each) for each in odds)
+    along, straight = (rng.beta(*each) if rng is not None else each[0] / sum(each) for each in odds)
     return Plan.STRAIGHT if straight > along else Plan.MAP
