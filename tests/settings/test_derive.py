@@ -3,6 +3,7 @@
 import re
 import tomllib
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -17,7 +18,7 @@ from higl.settings.derive import derive_schedule, derive_settings
 from higl.settings.flat import flat, flat_config
 from higl.settings.layers import apply
 from higl.settings.presets import preset
-from higl.settings.probe import goal_notices
+from higl.settings.probe import goal_notices, switches
 
 
 def derived(env: gymnasium.Env, given: dict[str, Any] | None = None, **changes: Any) -> Config:
@@ -190,6 +191,29 @@ def test_a_switch_is_at_least_a_unit_wide(scale, values, unit):
     assert config.goal_unit == pytest.approx(unit, rel=0.1)
     [reason] = [value.reason for value in found if value.name == "goal_unit"]
     assert ("a switch at least a unit" in reason) == (len(unit) > 1)
+
+
+def test_a_target_at_another_height_is_no_switch():
+    """The Pusher's puck lies on the table, and its target always at another height."""
+    assert derived(make_env("pusher")).goal_unit == pytest.approx((0.1,))
+
+
+@pytest.mark.parametrize(
+    ("desired", "achieved", "switch"),
+    [
+        ([0, 1, 0], [0, 0, 0], True),
+        ([1, 1, 1], [0, 0, 0], True),
+        ([-1, 1, -1], [-1, -1, -1], True),
+        ([2, 2, 2], [0, 2, 0], True),
+        ([2, 2, 2], [0, 0, 0], False),
+        ([0, 1, 2], [0, 0, 0], False),
+        ([1, 1, 1], [1, 1, 1], False),
+    ],
+)
+def test_what_is_a_switch(desired, achieved, switch):
+    parts = (np.array(values, float)[:, None] for values in (desired, achieved))
+    trace = SimpleNamespace(**dict(zip(("desired", "achieved"), parts, strict=True)))
+    assert switches([trace]).tolist() == [switch]
 
 
 @pytest.mark.parametrize(("steps", "period"), [(5, 2), (29, 2), (30, 3), (40, 4), (70, 7), (100, 10), (400, 10)])

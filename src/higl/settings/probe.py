@@ -334,12 +334,20 @@ def goal_region(env: gymnasium.Env, traces: Iterable[Trace]) -> tuple[np.ndarray
 
 
 def switches(traces: Iterable[Trace]) -> np.ndarray:
-    """Return which coordinates of the goal took two values, no more and no less, in goals and random episodes: [G].
+    """Return which coordinates of the goal are switches, such as whether a key was taken: [G].
 
-    Such a coordinate tells whether something has happened: whether a key was taken, or a door is open.
+    They take two values in goals and random episodes, no more and no less. Goals or episodes alone must show both,
+    unless they are 0 and 1: a target at another height than a table is no switch.
     """
-    values = np.concatenate([part for trace in traces for part in (trace.achieved, trace.desired)])
-    return np.array([len(np.unique(column)) == 2 for column in values.T])
+    traces = list(traces)
+    desired, achieved = (np.concatenate([getattr(trace, part) for trace in traces]) for part in ("desired", "achieved"))
+    return np.array([_is_switch(*columns) for columns in zip(desired.T, achieved.T, strict=True)])
+
+
+def _is_switch(desired: np.ndarray, achieved: np.ndarray) -> bool:
+    values = np.unique(np.concatenate([desired, achieved]))
+    shown = len(np.unique(desired)) == 2 or len(np.unique(achieved)) == 2
+    return len(values) == 2 and (shown or values.tolist() == [0.0, 1.0])
 
 
 def declared_region(env: gymnasium.Env, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
