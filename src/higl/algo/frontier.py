@@ -51,20 +51,21 @@ def pseudo_goal(
 
 
 def roaming_step(
-    achieved: np.ndarray, points: np.ndarray, goal: np.ndarray | None, goalward: float, rng: np.random.Generator
+    achieved: np.ndarray, points: np.ndarray | None, goal: np.ndarray | None, goalward: float, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw what each segment of roaming in one direction adds to where a body is [G]: [G].
 
     The direction is that of the goal [G] with the probability `goalward`. Otherwise it is, half of the time, the one of
-    eight that leads farthest from all landmarks `points` [N, G], and else a random one.
+    eight that leads farthest from all landmarks `points` [N, G], and else a random one. Without points it is random.
     """
     turns = rng.normal(size=(_DIRECTIONS, len(achieved)))
     turns /= np.maximum(np.linalg.norm(turns, axis=1, keepdims=True), 1e-6)
     length, kind = rng.uniform(*_LENGTHS), rng.random()
     if goal is not None and kind < goalward:
         return length * (goal - achieved) / max(float(np.linalg.norm(goal - achieved)), 1e-6)
-    outward = kind < goalward + _OUTWARD * (1.0 - goalward)
-    return length * turns[_emptiest(achieved + STRAIGHT * length * turns, points) if outward else 0]
+    if points is None or kind >= goalward + _OUTWARD * (1.0 - goalward):
+        return length * turns[0]
+    return length * turns[_emptiest(achieved + STRAIGHT * length * turns, points)]
 
 
 def _emptiest(places: np.ndarray, points: np.ndarray) -> int:

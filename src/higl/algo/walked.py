@@ -94,6 +94,9 @@ _PATIENCE = 4
 _NOISE, _ROAMING, _GOALWARD, _GOALLESS, _FAMILIAR, _SPREAD = 0.4, 12, 0.3, 0.5, 10.0, 0.7
 # Goals that were reached: the latest so many are remembered.
 _GOALS = 1_000
+# A goal with more coordinates than space has is about several things, and a map has too few landmarks for it: its rim
+# is everywhere, and exploring it kept the Pusher from learning (docs/notes.md).
+_SPACE = 3
 # Up to so many dimensions, distances are summed dimension by dimension.
 _FEW = 4
 # The landmarks to which an edge leads from no landmark.
@@ -280,7 +283,8 @@ class WalkedMap:
         reach = min(self.speed * self.period, 1.0)
         crossed = np.zeros(self.crossings.shape, bool)
         crossed[nodes[:-1], nodes[1:]] = True
-        edges = Edges(*_pairs((self.crossings > 0) | self._side_by_side()))
+        joined = self.crossings > 0
+        edges = Edges(*_pairs(joined if self.points.shape[1] > _SPACE else joined | self._side_by_side()))
         blocked, free = np.zeros(len(edges.start), bool), crossed[edges.start, edges.end]
         for start, end, target in zip(ends[1:-1], ends[2:], targets[1:], strict=True):
             stuck = is_stuck(achieved[start], achieved[end], target, reach)
@@ -736,9 +740,12 @@ class Walker:
 
     def _frontier(self, desired: np.ndarray, way: np.ndarray, rng: np.random.Generator) -> int:
         """Draw a landmark from which to explore: near the goal, and where little time was spent."""
-        familiar = familiarity(self.chart.visits, self.chart.start, self.chart.end)
-        if rng.random() < _GOALLESS:
-            return pseudo_goal(familiar, way, self.vain, _ROAMING * self.period, rng)
+        if self.chart.points.shape[1] > _SPACE:
+            familiar = self.chart.visits
+        else:
+            familiar = familiarity(self.chart.visits, self.chart.start, self.chart.end)
+            if rng.random() < _GOALLESS:
+                return pseudo_goal(familiar, way, self.vain, _ROAMING * self.period, rng)
         rest = _distances(self.chart.points, desired) / self.chart.speed * (1.0 + familiar / _FAMILIAR)
         score = (way + _DETOUR * rest) * np.exp(rng.normal(0.0, _SPREAD, len(rest)))
         return int(np.argmin(score))
@@ -748,7 +755,10 @@ class Walker:
     ) -> np.ndarray:
         """Return a point in a direction that is kept for some segments, or until it is blocked."""
         blocked = self.attempt is not None and is_stuck(self.attempt[2], achieved, self.attempt[3], self.judged)
-        if self.roaming % STRAIGHT == 0 or blocked:
+        if desired is not None and self.chart.points.shape[1] > _SPACE:
+            if self.roaming % STRAIGHT == 0:
+                self.heading = roaming_step(achieved, None, desired, goalward, rng)
+        elif self.roaming % STRAIGHT == 0 or blocked:
             self.heading = roaming_step(achieved, self.chart.points, desired, goalward, rng)
         self.roaming -= 1
         return achieved + self.heading
