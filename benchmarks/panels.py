@@ -1,7 +1,7 @@
 """The panels of the paper's figure 3 with the preset `best`: train HIGL and HRAC on every task, several seeds each.
 
-    .venv/bin/python benchmarks/panels.py run --seeds 360 361 362 363 --cores 0 1     # days; one run per core
-    .venv/bin/python benchmarks/panels.py list --seeds 360 361 362 363                # which runs are missing
+    .venv/bin/python benchmarks/panels.py run --seeds 371 372 373 374 --cores 0 1     # days; one run per core
+    .venv/bin/python benchmarks/panels.py list --seeds 371 372 373 374                # which runs are missing
 
 `run` trains what `results/` does not hold yet, all panels with the first seed, then with the next; each finished run
 goes to `results/` with 100 test episodes. Stop it at any time: the same command continues. HIGL has no runs with dense

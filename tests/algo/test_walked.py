@@ -842,3 +842,26 @@ def test_landmarks_of_reached_goals_follow_merging():
     assert grown.present[grown.sources].all()
     chart = grown.chart()
     assert np.linalg.norm(chart.points[chart.sources], axis=1).max() <= 1.5 * chart.radius
+
+
+def test_goals_about_several_things_are_explored_by_the_old_rules():
+    """More than three coordinates: stuck bodies do not count against guesses, frontiers are always near the goal."""
+    ways = [line((0.0, 0.0), (5.0, 0.0)), line((0.0, 0.7), (0.5, 0.15), (5.0, 0.15))]
+    stuck = np.concatenate([line((0.0, 0.0), (3.0, 0.0)), np.tile([3.0, 0.0], (3 * PERIOD, 1))]).astype(np.float32)
+    targets = np.concatenate([stuck[PERIOD : 3 * PERIOD + 1 : PERIOD], np.tile([3.0, 1.0], (3, 1))]).astype(np.float32)
+    blocked, far = {}, {}
+    for more in (0, 2):
+        wide = [np.pad(each, ((0, 0), (0, more))) for each in (*ways, stuck, targets)]
+        grown = walked(*wide[:2])
+        for _ in range(3):
+            add(grown, *wide[2:])
+        guessed = grown.chart().guesses
+        present = np.flatnonzero(grown.present)[guessed]
+        blocked[more] = float(grown.stuck[present[:, 0], present[:, 1]].sum())
+        walker, rng = Walker(grown.chart(), PERIOD).see(wide[0][0]), np.random.default_rng(0)
+        way, _ = walker.roads.ways(walker.node)
+        goal = np.pad([-1.0, 0.0], (0, more))
+        chosen = [walker.chart.points[walker._frontier(goal, way, rng), 0] for _ in range(200)]
+        far[more] = float(np.mean(np.array(chosen) > 3.0))
+    assert blocked[0] > 0.0 == blocked[2]
+    assert far[0] > 2 * far[2]

@@ -73,22 +73,22 @@ def test_comparison_over_several_tasks(tmp_path):
 
 
 def test_table_of_a_sweep_without_a_claim(tmp_path):
-    success = {370: [0.0] * 5 + [1.0] * 15, 371: [0.0] * 15 + [1.0] * 15, 7: [1.0] * 20}  # 7 is no seed of the sweep
+    success = {371: [0.0] * 5 + [1.0] * 15, 372: [0.0] * 15 + [1.0] * 15, 7: [1.0] * 20}  # 7 is no seed of the sweep
     for seed, curve in success.items():
         add_run(make_run(tmp_path / f"{seed}", curve, seed=seed, steps=200_000), tmp_path / "results", partial=True)
     assert "one of their ingredients" not in make_page(tmp_path / "results")
     both = {"low.exchange": 0.0, "high.random_steps": 0}
-    without = make_run(tmp_path / "without", [0.0] * 20, seed=370, steps=200_000, **both)
+    without = make_run(tmp_path / "without", [0.0] * 20, seed=371, steps=200_000, **both)
     add_run(without, tmp_path / "results", partial=True)
     assert "one of their ingredients" not in make_page(tmp_path / "results")  # two things differ
-    run = make_run(tmp_path / "run", [0.0] * 12, "stopped", seed=370, steps=200_000, **{"low.exchange": 0.0})
+    run = make_run(tmp_path / "run", [0.0] * 12, "stopped", seed=371, steps=200_000, **{"low.exchange": 0.0})
     add_run(run, tmp_path / "results", partial=True)
     page = make_page(tmp_path / "results")
     part = page[page.index("one of their ingredients") :]
     assert "beside HIGL over the same steps" in part
     rows = table(part[: part.index("## Ant Maze U")])
-    assert rows["HIGL"][1:] == ["370, 371", "100k", "72%, 22%", "", "50k, 100k", "100%, 50%"]
-    assert rows["no exchanged subgoals"][1:] == ["370", "60k", "0%", "54%, 0%", "∞", "0%"]
+    assert rows["HIGL"][1:] == ["371, 372", "100k", "72%, 22%", "", "50k, 100k", "100%, 50%"]
+    assert rows["no exchanged subgoals"][1:] == ["371", "60k", "0%", "54%, 0%", "∞", "0%"]
 
 
 def test_row_of_a_run(tmp_path):
