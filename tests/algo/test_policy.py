@@ -86,6 +86,15 @@ def test_scaled_actions_span_the_middle_of_the_range_if_only_a_share_is_used():
     np.testing.assert_allclose(acting.environment_action(np.array([1.0, 2.0])), [1.5, 0.0])
 
 
+def test_without_exploration_a_body_that_may_fall_acts_less_strongly():
+    calm, strong = (random_policy(changed(CONFIG, low={"action_share": share})) for share in (0.5, 1.0))
+    observation, goals = np.random.default_rng(0).normal(size=(2, 20, 3)).astype(np.float32)
+    goals = goals[:, :2]
+    np.testing.assert_allclose(calm.act(observation, goals, None), 0.8 * strong.act(observation, goals, None), 1e-6)
+    noisy = [each.act(observation, goals, np.random.default_rng(0)) for each in (calm, strong)]
+    np.testing.assert_array_equal(*noisy)
+
+
 # ---- the subgoal clock ---------------------------------------------------------------------------------------------
 
 

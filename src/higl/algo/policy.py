@@ -83,6 +83,19 @@ def used_range(config: Config, spaces: Spaces) -> tuple[np.ndarray, np.ndarray]:
     return low + unused, high - unused
 
 
+# How strongly a body that may fall over acts without exploration, as a share of the actions it has learned.
+_CALM = 0.8
+
+
+def calmness(config: Config) -> float:
+    """Return the factor on the low level's actions without exploration.
+
+    A body whose torques are restrained (`low.action_share`) may fall over, and it falls less if it acts a little less
+    strongly than it practised.
+    """
+    return _CALM if config.low.action_share < 1.0 else 1.0
+
+
 @dataclass(frozen=True)
 class PolicyState:
     """What a policy remembers between two steps, for one observation or a batch of N.
@@ -136,6 +149,7 @@ class Policy:
         self.unit = goal_unit(config, spaces)
         self.limit = subgoal_limit(config, spaces)
         self.action_low, self.action_high = used_range(config, spaces)
+        self.calm = calmness(config)
         self.low_sigma = config.low.exploration
         self.high_sigma = config.high.exploration
         self.random_sigma = config.high.random_sigma
@@ -320,7 +334,8 @@ class Policy:
 
     def act(self, observation: np.ndarray, subgoal: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
         """Return the low level's action scaled to [-1, 1], with exploration noise if a generator is given."""
-        action = actor_action(self.low_actor, np.float32(1.0), low_input(self.views.low, observation, subgoal))
+        scale = np.float32(1.0 if rng is not None else self.calm)
+        action = actor_action(self.low_actor, scale, low_input(self.views.low, observation, subgoal))
         if rng is not None:
             action = np.clip(action + rng.normal(0.0, self.low_sigma, action.shape), -1.0, 1.0)
         return action.astype(np.float32)

@@ -117,7 +117,8 @@ def _add_subgoal(graph: _Graph, policy: Policy, observation: str, achieved: str,
 def _add_action(graph: _Graph, policy: Policy, observation: str) -> None:
     """Add the low level's action in the environment's units."""
     seen = _add_seen(graph, policy.views.low, observation)
-    scaled = _add_actor(graph, policy.low_actor, graph.add("Concat", *seen, "next_subgoal", axis=-1))
+    acted = _add_actor(graph, policy.low_actor, graph.add("Concat", *seen, "next_subgoal", axis=-1))
+    scaled = graph.add("Mul", acted, graph.constant(np.float32(policy.calm)))
     low, high = (np.asarray(bound, np.float32) for bound in (policy.action_low, policy.action_high))
     share = graph.add("Add", scaled, graph.constant(np.float32(1.0)))
     moved = graph.add("Add", graph.add("Mul", share, graph.constant((high - low) / 2)), graph.constant(low))
