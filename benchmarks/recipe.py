@@ -83,7 +83,7 @@ TARGETS = {
 def reached(curve: SeedCurve, level: float) -> int | None:
     """Return the first step at which five evaluations in a row had a mean success; None if there is none.
 
-    If all five must be perfect, it is the step of the first: success is perfect from there on. Otherwise of the last.
+    If all five must be perfect, it is the step of the first of them, otherwise of the last.
     """
     last = steps_to(curve, level)
     if last is None or level < 1.0:
