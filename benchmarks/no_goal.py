@@ -121,7 +121,8 @@ def table(lines: Sequence[Line]) -> str:
     order = {method: place for place, method in enumerate(METHODS)}
     for line in sorted(lines, key=lambda line: (line["task"], line["steps"], order[line["method"]], line["seed"])):
         share = "-" if line["explored"] is None else f"{line['explored']:.0%}"
-        after = "-" if line.get("all_after") is None else f"{line['all_after']:,}"
+        missed = "never" if line["explored"] is not None and line["explored"] < 1.0 else "-"
+        after = missed if line.get("all_after") is None else f"{line['all_after']:,}"
         cells = [line["task"], line["method"], line["seed"], f"{line['steps']:,}", share, after]
         rows.append(f"| {' | '.join(map(str, cells))} | {line['goals']:.0%} | {line['test']:.0%} |")
     return "\n".join(rows)
