@@ -63,7 +63,9 @@ def check_source(wheel: Path, source: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         with tarfile.open(source) as archive:
-            archive.extractall(folder, filter="data")
+            # Python 3.11.0 to 3.11.3 know no filters; there, the attribute has no effect.
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)
+            archive.extractall(folder)
         build_archives(folder / source.name.removesuffix(".tar.gz"), folder / "built", "wheel")
         (built,) = (folder / "built").glob("*.whl")
         first, second = _contents(wheel), _contents(built)
